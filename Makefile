@@ -6,6 +6,7 @@ ROCKSDB ?= prebuilt
 SERVE_ARGS ?=
 TEST_ARGS ?=
 NIGHT_SEEDS ?= 20
+SOAK ?= dast
 NIGHT_DIFFERENTIAL ?= 60
 export ROCKSDB
 
@@ -62,9 +63,13 @@ compat: ## SQLAlchemy's and Django's own suites and our statements on ManxDB and
 fuzz: ## Endless: random statements against MariaDB, or FUZZ_ARGS="packets|resp|sql_text|template|records|log"
 	@bash scripts/fuzz.sh $(FUZZ_ARGS)
 
-soak: setup ## Endless: Redis killed 300 times, then clusters of DAST under faults, seed after seed (SOAK_ARGS="FIRST_SEED")
+soak: setup ## Endless: Redis killed 300 times, then DAST under faults, seed after seed (SOAK_ARGS="FIRST_SEED"); SOAK=curp: 1,000 seeds of CURP
+ifeq ($(SOAK),curp)
+	MANXDB_SEEDS=20 cargo test --release --locked -p manxdb-curp -- --nocapture faults mutants::without
+else
 	@MANXDB_REDIS_CYCLES=300 python3 tests/run.py --only redis
 	cargo run --release --locked -p manxdb-lab --bin soak -- $(SOAK_ARGS)
+endif
 
 verbs: setup ## The suite of fabrics over RDMA verbs, in a small virtual machine with an emulated card
 	@bash scripts/verbs-vm.sh

@@ -46,6 +46,9 @@ pub struct ChannelOptions {
     /// Messages that may wait for one peer. Past it the connection is given up, both ways, until
     /// the peer starts a new life: a message left out would be a hole in what the peer hears.
     pub waiting_max: usize,
+    /// Whether messages are numbered, acknowledged and sent again. The messages of a core that
+    /// mends every loss itself are better without: nothing waits for a peer that is gone.
+    pub is_numbered: bool,
 }
 
 impl Default for ChannelOptions {
@@ -56,6 +59,7 @@ impl Default for ChannelOptions {
             resend_ticks_max: 64,
             burst_max: 64,
             waiting_max: 1 << 20,
+            is_numbered: true,
         }
     }
 }
@@ -74,6 +78,21 @@ pub struct Frame<M> {
     body: Option<(u64, M)>,
 }
 
+/// The number of a message that has none; numbers begin at 1.
+const UNNUMBERED: u64 = 0;
+
+impl<M> Frame<M> {
+    /// A message that arrives as the network brings it.
+    fn unnumbered(from: Life, body: M) -> Self {
+        Self {
+            from,
+            to: Life::UNKNOWN,
+            acknowledged: 0,
+            body: Some((UNNUMBERED, body)),
+        }
+    }
+}
+
 impl<M: Message> Message for Frame<M> {
     fn weight(&self) -> Weight {
         self.body
@@ -87,6 +106,20 @@ impl<M: Message> Message for Frame<M> {
 
     fn txn(&self) -> Option<u64> {
         self.body.as_ref().and_then(|(_, body)| body.txn())
+    }
+
+    fn is_datagram(&self) -> bool {
+        let body = self.body.as_ref();
+        body.is_some_and(|(_, body)| body.is_datagram())
+    }
+
+    fn encode_datagram(&self) -> Option<Vec<u8>> {
+        self.body.as_ref()?.1.encode_datagram()
+    }
+
+    fn decode_datagram(bytes: &[u8]) -> Option<Self> {
+        // A datagram says nothing of lives; its protocol has names for what it is about.
+        M::decode_datagram(bytes).map(|body| Self::unnumbered(Life::UNKNOWN, body))
     }
 }
 
@@ -200,7 +233,15 @@ impl<C: Core> Reliable<C> {
         out.send(to, frame);
     }
 
+    /// Whether a message goes as it is, to be lost or doubled.
+    fn goes_unnumbered(&self, body: &C::Message) -> bool {
+        !self.options.is_numbered || body.is_datagram()
+    }
+
     fn send(&mut self, to: NodeId, body: C::Message, out: &mut Actions<Self>) {
+        if self.goes_unnumbered(&body) {
+            return out.send(to, Frame::unnumbered(self.life, body));
+        }
         let waiting_max = self.options.waiting_max;
         let peer = self.peer(to);
         if peer.given_up {
@@ -248,6 +289,19 @@ impl<C: Core> Reliable<C> {
         frame: Frame<C::Message>,
         out: &mut Actions<Self>,
     ) {
+        let frame = match frame.body {
+            Some((UNNUMBERED, body)) => {
+                // From a peer of the same kind only: others would lose the order that they rely on.
+                if self.goes_unnumbered(&body) {
+                    self.step_core(now, Event::Message { from, body }, out);
+                }
+                return;
+            }
+            body => Frame { body, ..frame },
+        };
+        if !self.options.is_numbered {
+            return; // nothing here waits for acknowledgements
+        }
         let patience = self.options.resend_ticks;
         let mine = self.life;
         let known = self.peer(from).life;
@@ -344,7 +398,9 @@ impl<C: Core> Core for Reliable<C> {
     fn step(&mut self, now: LocalTime, event: EventOf<Self>, out: &mut Actions<Self>) {
         match event {
             Event::Start => {
-                out.set_timer(self.options.tick, ChannelTimer::Tick);
+                if self.options.is_numbered {
+                    out.set_timer(self.options.tick, ChannelTimer::Tick);
+                }
                 self.step_core(now, Event::Start, out);
             }
             Event::Message { from, body } => self.receive(now, from, body, out),
@@ -358,6 +414,12 @@ impl<C: Core> Core for Reliable<C> {
     }
 
     fn check(&self) -> Result<(), String> {
+        if !self.options.is_numbered && !self.peers.is_empty() {
+            return Err(format!(
+                "{:?}: a connection of messages without numbers",
+                self.me
+            ));
+        }
         for (id, peer) in &self.peers {
             if peer.waiting.len() as u64 > peer.sent {
                 return Err(format!(

@@ -41,6 +41,20 @@ pub trait Message: Clone + Debug {
         false
     }
 
+    /// Its bytes, in a format of the protocol's own that a data plane can read too. Nothing when it is
+    /// no datagram, or does not fit into one packet.
+    #[must_use]
+    fn encode_datagram(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Reads a datagram that came over the network; nothing when `bytes`, which may be anything, are
+    /// none of this protocol's.
+    #[must_use]
+    fn decode_datagram(_bytes: &[u8]) -> Option<Self> {
+        None
+    }
+
     /// What a receiver makes of its datagram with one bit flipped on the way: nothing, when the
     /// datagram's checks find that out. `bit` is any number.
     #[must_use]

@@ -13,8 +13,8 @@ use clap::{Args, Parser, Subcommand};
 
 pub use self::checkout::{CHECKOUT_HELP, CheckoutPart, CheckoutRun, CheckoutShape, Part, System};
 pub use self::cluster::{
-    AppendRun, CLUSTER_LOAD_HELP, ClusterCommand, ClusterLoad, ClusterUp, PaymentRun, TpcaRun,
-    TpccIsolation, TpccOnError, TpccRun, TpccServer,
+    AppendRun, CLUSTER_LOAD_HELP, ClusterCommand, ClusterLoad, ClusterTarget, ClusterUp, CurpUp,
+    DastUp, PaymentRun, TpcaRun, TpccIsolation, TpccOnError, TpccRun, TpccServer,
 };
 pub use self::fillrandom::{CompressionChoice, FILLRANDOM_HELP, FillRandomRun};
 pub use self::lab::{EVERY, LabCommand, LabRun};

@@ -3,6 +3,7 @@
 mod cluster;
 mod compaction;
 mod compactor;
+mod curp;
 mod memory;
 mod redis;
 mod rows;
@@ -18,6 +19,7 @@ pub use self::compaction::{CompactionArgs, CompactionChoice};
 pub use self::compactor::{
     CompactorCommand, ControlArgs, EtcdArgs, PolicyChoice, SecurityArgs, TopArgs, WorkerArgs,
 };
+pub use self::curp::{CURP_HELP, CurpNodeArgs, CurpProxyArgs};
 pub use self::memory::{MEMORY_HELP, MemoryArchiverArgs, MemoryArgs};
 pub use self::redis::{RedisArgs, RedisEngineChoice};
 pub use self::rows::{CommitPathChoice, RowsArgs};
@@ -86,6 +88,20 @@ tab-separated text. The exit code is 0, or 1 when a statement failed or no serve
     /// Writes what is committed in memory servers to disk; started by each of them
     #[command(hide = true, alias = "memory-keeper")]
     MemoryArchiver(MemoryArchiverArgs),
+    /// Decide who is master, backup and witness of a cluster that replicates Redis's keys
+    #[command(after_help = CURP_HELP)]
+    Coordinator(CurpNodeArgs),
+    /// Run a server of a cluster that replicates Redis's keys: master, backup or spare, as the
+    /// coordinator decides. The first one of the cluster file is master when the cluster begins
+    #[command(after_help = CURP_HELP, visible_alias = "master")]
+    Replica(CurpNodeArgs),
+    /// Run a witness of such a cluster: it keeps commands until the backups have them
+    #[command(after_help = CURP_HELP)]
+    Witness(CurpNodeArgs),
+    /// Serve Redis clients beside the application: writes that commute take one round trip to the
+    /// cluster. A server's own Redis port serves the same in two
+    #[command(after_help = CURP_HELP)]
+    Proxy(CurpProxyArgs),
     /// Repeat published experiments in the simulator, and draw their figures (manxdb-lab)
     Lab,
     /// Run a cluster over several regions in virtual time, and say where the time of calls went

@@ -6,7 +6,7 @@
 //! | which settings hold, and why | [`config`] |
 //! | how a server is put together and taken apart | [`serve`] |
 //! | clients of a running server | `sql`, `backup` |
-//! | a node of a commit path over several regions | [`cluster`] |
+//! | a node of a commit path over several regions, or of a cluster that replicates Redis's keys | [`cluster`] |
 //! | a process that holds rows in memory for servers | `memory` |
 //! | whose the rows of a schema are, without a server | `compliance` |
 //! | the compaction service's roles | `compactor` |
@@ -45,6 +45,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
+use cluster::roles::CurpRole;
+
 /// Runs the program with the arguments of this process.
 pub fn run() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
@@ -76,6 +78,10 @@ fn carry_out(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, faul
         cli::Command::Redis(command) => redis::run(&command),
         cli::Command::Bench | cli::Command::Lab | cli::Command::Sim => Err(laboratory::run()),
         cli::Command::Cluster(command) => cluster::run(&command),
+        cli::Command::Coordinator(args) => cluster::roles::run(CurpRole::Coordinator, &args),
+        cli::Command::Replica(args) => cluster::roles::run(CurpRole::Replica, &args),
+        cli::Command::Witness(args) => cluster::roles::run(CurpRole::Witness, &args),
+        cli::Command::Proxy(args) => cluster::roles::run_proxy(&args),
         cli::Command::Compactor(command) => compactor::run(&command),
         cli::Command::Memory(args) => memory::run(&args, settings_matches),
         cli::Command::MemoryArchiver(args) => memory::keep(&args),

@@ -19,6 +19,10 @@ pub struct Counters {
     pub refused: u64,
     /// Frames dropped because their receiver could not be reached, or was too slow.
     pub dropped: u64,
+    /// Datagrams that came and are none of the protocol's.
+    pub datagrams_refused: u64,
+    /// Datagrams that the operating system did not take.
+    pub datagrams_lost: u64,
     /// Messages for nodes that are not here, or from nodes nobody has heard of.
     pub unknown: u64,
 }
@@ -38,6 +42,8 @@ impl Counters {
             ("reconnects", self.reconnects),
             ("connections refused", self.refused),
             ("frames dropped", self.dropped),
+            ("datagrams refused", self.datagrams_refused),
+            ("datagrams lost", self.datagrams_lost),
             ("nodes unknown", self.unknown),
         ];
         named.extend(others.map(|(name, count)| (name.to_owned(), count)));

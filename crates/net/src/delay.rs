@@ -45,6 +45,19 @@ impl Holder {
         }
     }
 
+    /// When a datagram that is sent, or has come, `now` between these two goes on. Datagrams overtake
+    /// each other, so it waits for none.
+    pub(crate) fn due_alone(&mut self, now: Nanos, from: RegionId, to: RegionId) -> Nanos {
+        let due = now + self.delays.one_way(from, to);
+        let jitter = self.delays.wan_jitter;
+        if from == to || jitter == Nanos::ZERO {
+            return due;
+        }
+        // As much earlier as later, as in the simulator; never before it was sent.
+        let drawn = Nanos(self.random.below(2 * jitter.0 + 1));
+        (due + drawn).saturating_sub(jitter).max(now)
+    }
+
     /// When a message that is sent `now` between these two leaves.
     pub(crate) fn due(
         &mut self,
@@ -52,13 +65,7 @@ impl Holder {
         (from, from_region): (NodeId, RegionId),
         (to, to_region): (NodeId, RegionId),
     ) -> Nanos {
-        let mut due = now + self.delays.one_way(from_region, to_region);
-        let jitter = self.delays.wan_jitter;
-        if from_region != to_region && jitter > Nanos::ZERO {
-            // As much earlier as later, as in the simulator; never before it was sent.
-            let drawn = Nanos(self.random.below(2 * jitter.0 + 1));
-            due = (due + drawn).saturating_sub(jitter).max(now);
-        }
+        let due = self.due_alone(now, from_region, to_region);
         let last = self.last.entry((from, to)).or_default();
         *last = due.max(*last);
         *last

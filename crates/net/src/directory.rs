@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use manxdb_core::{Nanos, NodeId};
 
+use crate::datagrams::STRANGER;
 use crate::packet::{Hello, Place, RegionId};
 
 /// Clients one process may know at a time.
@@ -25,6 +26,7 @@ struct Known {
 #[derive(Debug, Clone, Default)]
 pub struct Directory {
     nodes: BTreeMap<NodeId, Known>,
+    servers: BTreeMap<SocketAddr, NodeId>,
 }
 
 impl Directory {
@@ -37,6 +39,20 @@ impl Directory {
             absent_since: None,
         };
         self.nodes.insert(place.node, known);
+        self.servers.insert(address, place.node);
+    }
+
+    /// The server that listens at an address, and its region.
+    #[must_use]
+    pub fn server_at(&self, address: SocketAddr) -> Option<(NodeId, RegionId)> {
+        let node = self.servers.get(&address)?;
+        Some((*node, self.nodes.get(node)?.region))
+    }
+
+    /// Whether a node is one of the servers.
+    #[must_use]
+    pub fn is_server(&self, node: NodeId) -> bool {
+        self.nodes.get(&node).is_some_and(|known| known.is_server)
     }
 
     /// Where a node listens, and its region.
@@ -59,6 +75,9 @@ impl Directory {
                 absent_since: None,
             };
             match self.nodes.get(&place.node) {
+                _ if place.node == STRANGER => {
+                    return Err(format!("no node has the number {}", place.node.0));
+                }
                 Some(known) if known.is_server => {
                     if (known.address, known.region) != (said.address, said.region) {
                         return Err(format!(
@@ -131,6 +150,8 @@ mod tests {
         directory.add_server(place(0), server);
         assert!(directory.learn(&hello(0, 1)).is_ok());
         assert!(directory.learn(&hello(0, 2)).is_err());
+        assert!(directory.learn(&hello(u32::MAX, 2)).is_err(), "nobody's");
+        assert_eq!(directory.server_at(server), Some((NodeId(0), RegionId(0))));
         assert!(directory.learn(&hello(5, 2)).is_ok());
         assert!(directory.learn(&hello(5, 3)).is_ok());
         let client = SocketAddr::from(([127, 0, 0, 1], 3));

@@ -1,5 +1,7 @@
 //! Who stands outside of the protocol: asks nodes of this process and sees their answers.
 
+use std::os::fd::BorrowedFd;
+
 use manxdb_core::{Core, Nanos, NodeId, RequestId};
 
 /// Asks the cores of a process.
@@ -12,6 +14,23 @@ pub trait Driver<C: Core> {
 
     /// A time that was asked for with [`Outside::wake_after`] has come.
     fn wake(&mut self, _outside: &mut Outside<C>, _key: u64) {}
+
+    /// A descriptor that is readable when sockets of the driver's own are ready: an epoll of its own,
+    /// as a rule. Asked once, when the process begins to run.
+    fn sockets(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// That descriptor is readable.
+    fn ready(&mut self, _outside: &mut Outside<C>) {}
+
+    /// A round is over: all answers that it had were given.
+    fn round_ends(&mut self, _outside: &mut Outside<C>) {}
+
+    /// What it says of itself, by name, for [`crate::status`].
+    fn notes(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
 
     /// Whether the process may end.
     fn done(&self) -> bool {

@@ -62,6 +62,12 @@ impl DataDirectory {
         }
     }
 
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Begins the next life: 1 the first time. It is on disk before anybody hears of it, so no
     /// two lives are taken for one.
     ///

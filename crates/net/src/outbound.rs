@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use manxdb_core::Nanos;
-use rustix::event::PollFlags;
+use rustix::event::epoll::EventFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use crate::counters::Counters;
@@ -49,12 +49,18 @@ pub struct Outbound {
     /// Failures in a row.
     failures: u32,
     was_open: bool,
+    /// Counts sockets: each new one has to be waited for anew.
+    generation: u64,
+    /// By which the loop tells it apart.
+    pub(crate) number: u64,
+    /// The socket that the loop waits for, by its generation, and for what.
+    pub(crate) watched: Option<(u64, EventFlags)>,
 }
 
 impl Outbound {
-    /// To `address`; nothing is opened yet.
+    /// To `address`, under a number of its own; nothing is opened yet.
     #[must_use]
-    pub fn new(address: SocketAddr) -> Self {
+    pub fn new(address: SocketAddr, number: u64) -> Self {
         Self {
             address,
             state: State::Closed { until: Nanos::ZERO },
@@ -62,6 +68,9 @@ impl Outbound {
             written: 0,
             failures: 0,
             was_open: false,
+            generation: 0,
+            number,
+            watched: None,
         }
     }
 
@@ -88,6 +97,7 @@ impl Outbound {
         }
         match begin_connect(self.address) {
             Ok(stream) => {
+                self.generation += 1;
                 self.state = State::Connecting(stream);
                 self.waiting.extend_from_slice(hello);
             }
@@ -95,20 +105,26 @@ impl Outbound {
         }
     }
 
+    /// Which of its sockets it has; grows with each.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// The descriptor to wait for, and for what.
     #[must_use]
-    pub fn interest(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
+    pub fn interest(&self) -> Option<(BorrowedFd<'_>, EventFlags)> {
         match &self.state {
             State::Closed { .. } => None,
-            State::Connecting(stream) => Some((stream.as_fd(), PollFlags::OUT)),
+            State::Connecting(stream) => Some((stream.as_fd(), EventFlags::OUT)),
             State::Open { stream, .. } => {
                 let is_behind = self.written < self.waiting.len();
                 let writes = if is_behind {
-                    PollFlags::OUT
+                    EventFlags::OUT
                 } else {
-                    PollFlags::empty()
+                    EventFlags::empty()
                 };
-                Some((stream.as_fd(), PollFlags::IN | writes))
+                Some((stream.as_fd(), EventFlags::IN | writes))
             }
         }
     }
@@ -120,11 +136,12 @@ impl Outbound {
     }
 
     /// The descriptor is ready.
-    pub fn ready(&mut self, now: Nanos, flags: PollFlags, counters: &mut Counters) {
+    pub fn ready(&mut self, now: Nanos, flags: EventFlags, counters: &mut Counters) {
         let result = match std::mem::replace(&mut self.state, State::Closed { until: now }) {
             State::Connecting(stream) => self.finish_connect(now, stream),
             State::Open { stream, since } => {
-                let result = if flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
+                let result = if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR)
+                {
                     look_for_end(&stream)
                 } else {
                     Ok(())

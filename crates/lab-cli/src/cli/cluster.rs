@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use manxdb::cli::{ClusterNode, DEFAULT_CLUSTER, ProtocolChoice, TpccScale};
+use manxdb::cli::{ClusterNode, DEFAULT_CLUSTER, TpccScale};
 
 /// Below the flags of each load.
 pub const CLUSTER_LOAD_HELP: &str = "\
@@ -181,13 +181,7 @@ pub struct PaymentRun {
 #[derive(Debug, Subcommand)]
 pub enum ClusterCommand {
     /// Start a cluster, one process a node, and stay until it is stopped
-    #[command(after_help = "\
-Each shard has three replicas, each region three managers. Distances between regions are\n\
-emulated: every message is held for half the round trip before it is sent. All nodes listen on\n\
-127.0.0.1 without authentication.\n\n\
-A replica's rows live in its memory: one node of each shard and of each region's managers may\n\
-die and come back, but a cluster that was stopped begins empty. SIGINT, SIGTERM and\n\
-`manxdb cluster down` end it.")]
+    #[command(subcommand)]
     Up(ClusterUp),
     /// Run one node of a cluster: what `up` does for each, and a way to start a dead one again
     Node(ClusterNode),
@@ -200,6 +194,25 @@ die and come back, but a cluster that was stopped begins empty. SIGINT, SIGTERM 
         #[arg(long)]
         json: bool,
     },
+    /// End a process of a cluster at once, as a crash does (SIGKILL)
+    Kill(ClusterTarget),
+    /// Stop a process of a cluster where it stands (SIGSTOP), for a while or until it is resumed
+    Pause {
+        /// Which
+        #[command(flatten)]
+        target: ClusterTarget,
+        /// Resume it after so long, in milliseconds [default: it stays stopped]
+        #[arg(long, value_name = "MS")]
+        for_ms: Option<u64>,
+    },
+    /// Let a process go on that was stopped (SIGCONT); it answers nobody, so it is named by its number
+    Resume {
+        /// The cluster: its file, or the data directory that holds it
+        #[arg(long, value_name = "FILE", default_value = DEFAULT_CLUSTER)]
+        cluster: PathBuf,
+        /// The node's number
+        number: u32,
+    },
     /// Stop a cluster and wait until its last process is gone
     Down {
         /// The cluster: its file, or the data directory that holds it
@@ -208,12 +221,77 @@ die and come back, but a cluster that was stopped begins empty. SIGINT, SIGTERM 
     },
 }
 
-/// Flags of `cluster up`.
+/// A process of a cluster.
 #[derive(Debug, Args)]
-pub struct ClusterUp {
-    /// What orders the transactions
-    #[arg(value_enum)]
-    pub protocol: ProtocolChoice,
+pub struct ClusterTarget {
+    /// The cluster: its file, or the data directory that holds it
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_CLUSTER)]
+    pub cluster: PathBuf,
+    /// The node's number, or what it does at the moment: master, backup, witness, coordinator or proxy,
+    /// the first that does
+    pub node: String,
+}
+
+/// Kinds of clusters.
+#[derive(Debug, Subcommand)]
+pub enum ClusterUp {
+    /// Transactions over several regions, local ones without waiting for others (EuroSys 2021)
+    #[command(after_help = "\
+Each shard has three replicas, each region three managers. Distances between regions are\n\
+emulated: every message is held for half the round trip before it is sent. All nodes listen on\n\
+127.0.0.1 without authentication.\n\n\
+A replica's rows live in its memory: one node of each shard and of each region's managers may\n\
+die and come back, but a cluster that was stopped begins empty. SIGINT, SIGTERM and\n\
+`manxdb cluster down` end it.")]
+    Dast(DastUp),
+    /// Redis's keys, replicated in one round trip (CURP, NSDI 2019)
+    #[command(after_help = "\
+One coordinator, f + 1 servers (a master and f backups), f witnesses, spares of both, and a proxy for\n\
+Redis clients. All nodes listen on 127.0.0.1 without authentication. Durability: memory. What is\n\
+acknowledged is in the memory of f + 1 processes and survives f crashes, not the end of all; a cluster\n\
+that was stopped begins empty. The coordinator is a single point of failure.\n\n\
+Ports: nodes from --base-port on, Redis clients from --redis-port on, the proxies first, then the\n\
+servers. SIGINT, SIGTERM and `manxdb cluster down` end it.")]
+    Curp(CurpUp),
+}
+
+/// Flags of `cluster up curp`.
+#[derive(Debug, Args)]
+pub struct CurpUp {
+    /// Crashes survived: so many backups, and so many witnesses
+    #[arg(long = "f", value_name = "F", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3))]
+    pub faults: u32,
+    /// Servers and witnesses of each kind more than needed: they replace those that die
+    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(0..=8))]
+    pub spares: u32,
+    /// Proxies for Redis clients
+    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(0..=16))]
+    pub proxies: u32,
+    /// Way from one process to another, in microseconds; a proxy stands as far from the others as they
+    /// from each other
+    #[arg(long, default_value_t = 0, value_name = "US", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    pub lan_us: u64,
+    /// A process that is silent for so long is replaced, in milliseconds: above the longest pause that
+    /// a busy machine gives a process
+    #[arg(long, default_value_t = 1000.0, value_name = "MS")]
+    pub suspect_ms: f64,
+    /// Data directory, made when missing; cluster.toml in it describes the cluster
+    #[arg(long, value_name = "DIR", default_value = "./manxdb-cluster")]
+    pub data: PathBuf,
+    /// The first node listens here, the others on the ports behind it
+    #[arg(long, default_value_t = 7400, value_name = "PORT")]
+    pub base_port: u16,
+    /// Redis clients connect here to the first proxy, and on the ports behind it to the others
+    #[arg(long, default_value_t = 6379, value_name = "PORT")]
+    pub redis_port: u16,
+    /// Start nodes that die again
+    #[arg(long)]
+    pub supervise: bool,
+}
+
+/// Flags of `cluster up dast`.
+#[derive(Debug, Args)]
+pub struct DastUp {
     /// Regions
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=32))]
     pub regions: u32,

@@ -101,7 +101,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::cli::{Cli, ClusterCommand, Command};
+    use crate::cli::{Cli, ClusterCommand, ClusterUp, Command};
 
     /// Two regions with two shards each, and three replicas of each.
     fn cluster() -> ClusterFile {
@@ -115,7 +115,9 @@ mod tests {
             "--shards",
             "2",
         ];
-        let Command::Cluster(ClusterCommand::Up(args)) = Cli::parse_from(line).command else {
+        let Command::Cluster(ClusterCommand::Up(ClusterUp::Dast(args))) =
+            Cli::parse_from(line).command
+        else {
             panic!("{line:?} is about a cluster");
         };
         crate::cluster::up::describe(&args).unwrap()

@@ -6,11 +6,15 @@
 //! | [`children`] | one process a node, and how they end |
 //! | [`status`] | asking them how they are, and stopping them |
 //! | [`health`] | what a cluster lacks, and what to do |
+//! | [`curp`] | the same for clusters that replicate Redis's keys, and of what they consist |
+//! | [`signals`] | failures made on purpose |
 //!
 //! What a node does is the server's: [`manxdb::cluster`].
 
 mod children;
+mod curp;
 mod health;
+mod signals;
 mod status;
 mod up;
 
@@ -37,6 +41,9 @@ pub fn run(command: &ClusterCommand) -> Result<ExitCode, Fault> {
         ClusterCommand::Up(args) => up::run(args),
         ClusterCommand::Node(_) => Err(become_program(SERVER, WAY_OUT).into()),
         ClusterCommand::Status { cluster, json } => status::run(cluster, *json),
+        ClusterCommand::Kill(target) => signals::kill(target),
+        ClusterCommand::Pause { target, for_ms } => signals::pause(target, *for_ms),
+        ClusterCommand::Resume { cluster, number } => signals::resume(cluster, *number),
         ClusterCommand::Down { cluster } => status::down(cluster),
     }
 }

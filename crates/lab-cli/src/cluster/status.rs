@@ -10,9 +10,9 @@ use manxdb_net::{DataDirectory, Status, StatusError, ask_status};
 use serde_json::json;
 
 use manxdb::cluster::dast;
-use manxdb::cluster::file::{ClusterFile, Node};
+use manxdb::cluster::file::{ClusterFile, ClusterProtocol, Node};
 
-use super::health;
+use super::{curp, health};
 use crate::fault::Fault;
 
 /// How long a node may take to answer.
@@ -42,8 +42,17 @@ pub fn note<'a>(status: &'a Status, name: &str) -> Option<&'a str> {
     Some(&note.1)
 }
 
-/// Whether every node answers, every replica takes part and every region has a leader.
+/// What all nodes say, in the order of the file; nothing of those that do not answer.
+pub fn ask_all(file: &ClusterFile) -> Vec<Option<Status>> {
+    let nodes = file.nodes.iter();
+    nodes.map(|node| ask(file, node).ok()).collect()
+}
+
+/// Whether every node answers and the cluster lacks nothing.
 pub fn all_work(file: &ClusterFile) -> bool {
+    if file.protocol == ClusterProtocol::Curp {
+        return curp::judge(file, &ask_all(file)).is_empty();
+    }
     let mut leaders = vec![false; file.regions as usize];
     for node in &file.nodes {
         let Ok(status) = ask(file, node) else {
@@ -70,7 +79,15 @@ pub fn run(path: &Path, as_json: bool) -> Result<ExitCode, Fault> {
     let states: Vec<_> = states
         .map(|(_, answer)| Some(note(answer.as_ref().ok()?, dast::STATE)?.to_owned()))
         .collect();
-    let lacking = health::judge(&file, |node| states.get(node.number as usize)?.clone());
+    let lacking = match file.protocol {
+        ClusterProtocol::Dast => {
+            health::judge(&file, |node| states.get(node.number as usize)?.clone())
+        }
+        ClusterProtocol::Curp => {
+            let answers = answers.iter().map(|answer| answer.as_ref().ok().cloned());
+            curp::judge(&file, &answers.collect::<Vec<_>>())
+        }
+    };
     if as_json {
         let nodes = file.nodes.iter().zip(&answers);
         let nodes: Vec<_> = nodes.map(|(node, answer)| to_json(node, answer)).collect();
@@ -133,6 +150,7 @@ fn to_json(node: &Node, answer: &Result<Status, StatusError>) -> serde_json::Val
         "role": node.role,
         "region": node.region,
         "address": node.address.to_string(),
+        "redis": node.redis.map(|address| address.to_string()),
     });
     value["answer"] = match answer {
         Ok(status) => {

@@ -8,15 +8,15 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use manxdb::cluster::dast;
-use manxdb::cluster::file::{ClusterFile, Distances, NAME, Node};
+use manxdb::cluster::file::{ClusterFile, ClusterProtocol, Distances, NAME, Node};
 use manxdb::cluster::node::{directory_of, listen};
 use manxdb::process::stop_signal;
 use manxdb_core::NodeId;
 use manxdb_net::DataDirectory;
 
 use super::children::{NodeProcess, stop_all};
-use super::status;
-use crate::cli::ClusterUp;
+use super::{curp, status};
+use crate::cli::{ClusterUp, DastUp};
 use crate::fault::Fault;
 
 /// How long all nodes together may take to start.
@@ -29,19 +29,26 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// # Errors
 /// Whatever keeps it from starting; nothing of it is left then.
 pub fn run(args: &ClusterUp) -> Result<ExitCode, Fault> {
+    match args {
+        ClusterUp::Dast(args) => start(describe(args)?, &args.data, args.supervise),
+        ClusterUp::Curp(args) => start(curp::describe(args)?, &args.data, args.supervise),
+    }
+}
+
+fn start(file: ClusterFile, data: &Path, supervise: bool) -> Result<ExitCode, Fault> {
     let stop = stop_signal()?;
     stop.set_read_timeout(Some(LOOK_EVERY))
         .map_err(|error| Fault::io("cannot watch signals", error))?;
-    let _directory = DataDirectory::open(&args.data).map_err(|error| {
+    let _directory = DataDirectory::open(data).map_err(|error| {
         Fault::Other(format!(
             "{error} (choose another with --data, or stop that cluster with `manxdb cluster down`)"
         ))
     })?;
     let mut cluster = Cluster {
-        file: describe(args)?,
-        path: args.data.join(NAME),
+        file,
+        path: data.join(NAME),
         processes: Vec::new(),
-        supervise: args.supervise,
+        supervise,
     };
     check_ports(&cluster.file)?;
     let result = cluster.start(&stop).and_then(|is_up| {
@@ -98,6 +105,9 @@ impl Cluster {
     }
 
     fn announce(&self) {
+        if self.file.protocol == ClusterProtocol::Curp {
+            return curp::announce(&self.file, &self.path);
+        }
         let replicas =
             self.file.regions * self.file.shards_per_region * manxdb_dast::topology::COPIES;
         println!(
@@ -157,7 +167,7 @@ impl Cluster {
 }
 
 /// The cluster that is asked for.
-pub fn describe(args: &ClusterUp) -> Result<ClusterFile, Fault> {
+pub fn describe(args: &DastUp) -> Result<ClusterFile, Fault> {
     let distances = [args.lan_ms, args.wan_ms, args.wan_jitter_ms];
     if !distances.iter().all(|ms| (0.0..=60_000.0).contains(ms)) {
         return Err(Fault::Other(
@@ -167,11 +177,9 @@ pub fn describe(args: &ClusterUp) -> Result<ClusterFile, Fault> {
     if !(10.0..=600_000.0).contains(&args.suspect_ms) {
         return Err(Fault::Other("--suspect-ms is 10 to 600000".to_owned()));
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let id = now.map_or(0, |now| now.as_nanos()) ^ u128::from(std::process::id()) << 32;
     let mut file = ClusterFile {
-        protocol: args.protocol,
-        id: format!("{:x}", id & u128::from(u64::MAX)),
+        protocol: ClusterProtocol::Dast,
+        id: new_id(),
         regions: args.regions,
         shards_per_region: args.shards,
         process: std::process::id(),
@@ -182,6 +190,7 @@ pub fn describe(args: &ClusterUp) -> Result<ClusterFile, Fault> {
         },
         suspect_ms: args.suspect_ms,
         tpcc_scale: args.tpcc_scale,
+        curp: None,
         nodes: Vec::new(),
     };
     let topology = dast::topology(&file);
@@ -200,23 +209,39 @@ pub fn describe(args: &ClusterUp) -> Result<ClusterFile, Fault> {
             role,
             region,
             address: SocketAddr::from(([127, 0, 0, 1], port)),
+            redis: None,
             process: 0,
         });
     }
     Ok(file)
 }
 
+/// A name that no other cluster had on these ports.
+pub fn new_id() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let id = now.map_or(0, |now| now.as_nanos()) ^ u128::from(std::process::id()) << 32;
+    format!("{:x}", id & u128::from(u64::MAX))
+}
+
 /// Says which port is taken before anything is started.
 fn check_ports(file: &ClusterFile) -> Result<(), Fault> {
     for node in &file.nodes {
         listen(node)?;
+        let Some(redis) = node.redis else {
+            continue;
+        };
+        std::net::TcpListener::bind(redis).map_err(|error| {
+            Fault::Other(format!(
+                "{redis} is not free for Redis clients ({error}): see --redis-port"
+            ))
+        })?;
     }
     Ok(())
 }
 
 /// What nodes knew was in their memory, so this is the first life of each.
 fn begin_afresh(directory: &Path) -> Result<(), Fault> {
-    for name in ["life", "log"] {
+    for name in ["life", "log", "journal"] {
         let path = directory.join(name);
         match std::fs::remove_file(&path) {
             Ok(()) => {}

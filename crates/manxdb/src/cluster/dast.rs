@@ -71,8 +71,7 @@ pub fn role(topology: Topology, node: NodeId) -> (String, u32) {
     (role, region)
 }
 
-/// Says that a node does its work: a replica takes part, a manager leads or follows.
-pub const STATE: &str = "state";
+pub use super::node::STATE;
 
 /// The state of a replica that does.
 pub const TAKES_PART: &str = "takes part";

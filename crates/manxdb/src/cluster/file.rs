@@ -8,18 +8,77 @@ use manxdb_core::{Nanos, NodeId};
 use manxdb_net::{ClusterId, Delays, Directory, Place, RegionId};
 use serde::{Deserialize, Serialize};
 
-use crate::cli::{ProtocolChoice, TpccScale};
+use crate::cli::TpccScale;
 use crate::fault::Fault;
 
 /// Its name in the data directory.
 pub const NAME: &str = "cluster.toml";
 
+/// What the nodes of a cluster do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClusterProtocol {
+    /// Transactions over several regions.
+    Dast,
+    /// Redis's keys, replicated in one round trip.
+    Curp,
+}
+
+/// The shape of a cluster that replicates Redis's keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CurpShape {
+    /// Crashes survived: so many backups, and so many witnesses, are in use.
+    pub faults: u32,
+    /// Processes that can be master or backup.
+    pub servers: u32,
+    /// Processes that can be witnesses.
+    pub witnesses: u32,
+    /// Proxies that are listed here.
+    pub proxies: u32,
+    /// The secret of key hashes: 32 hexadecimal digits.
+    pub key_secret: String,
+}
+
+impl CurpShape {
+    /// The secret as two numbers; `ClusterFile::read` has seen that it is one.
+    #[must_use]
+    pub fn secret(&self) -> [u64; 2] {
+        let number = |range: std::ops::Range<usize>| {
+            let digits = self.key_secret.get(range).unwrap_or_default();
+            u64::from_str_radix(digits, 16).unwrap_or(0)
+        };
+        [number(0..16), number(16..32)]
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let faults = self.faults;
+        if !(1..=3).contains(&faults) {
+            return Err(format!("curp.faults is 1 to 3, not {faults}"));
+        }
+        if self.servers <= faults || self.servers > 64 {
+            return Err(format!("curp.servers is {} to 64", faults + 1));
+        }
+        if self.witnesses < faults || self.witnesses > 64 || self.proxies > 1_000 {
+            return Err(format!(
+                "curp.witnesses is {faults} to 64, curp.proxies at most 1000"
+            ));
+        }
+        let is_secret = self.key_secret.len() == 32
+            && self.key_secret.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !is_secret {
+            return Err("curp.key_secret is not 32 hexadecimal digits".to_owned());
+        }
+        Ok(())
+    }
+}
+
 /// A cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterFile {
-    /// What orders the transactions.
-    pub protocol: ProtocolChoice,
+    /// What its nodes do.
+    pub protocol: ClusterProtocol,
     /// Tells it apart from others that had its ports before; hexadecimal.
     pub id: String,
     /// How many regions.
@@ -34,6 +93,10 @@ pub struct ClusterFile {
     pub suspect_ms: f64,
     /// The warehouse of TPC-C that every shard begins with.
     pub tpcc_scale: TpccScale,
+    /// The shape of a cluster that replicates Redis's keys; `regions` and `shards_per_region` are 1
+    /// there, and `tpcc_scale` says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curp: Option<CurpShape>,
     /// Every node, by number.
     #[serde(rename = "node")]
     pub nodes: Vec<Node>,
@@ -64,6 +127,9 @@ pub struct Node {
     pub region: u32,
     /// Where it listens.
     pub address: SocketAddr,
+    /// Where Redis clients connect to it, if they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redis: Option<SocketAddr>,
     /// Its process, when `cluster up` last started it; 0 before that.
     pub process: u32,
 }
@@ -99,7 +165,19 @@ impl ClusterFile {
         if !(1..=32).contains(&self.regions) || !(1..=64).contains(&self.shards_per_region) {
             return Err("regions are 1 to 32, shards_per_region 1 to 64".to_owned());
         }
-        let expected = super::dast::topology(self).servers();
+        let expected = match (self.protocol, &self.curp) {
+            (ClusterProtocol::Dast, None) => super::dast::topology(self).servers(),
+            (ClusterProtocol::Curp, Some(shape)) => {
+                shape.check()?;
+                super::curp::nodes(shape)
+            }
+            (ClusterProtocol::Dast, Some(_)) => {
+                return Err("[curp] is of clusters with protocol = \"curp\"".to_owned());
+            }
+            (ClusterProtocol::Curp, None) => {
+                return Err("[curp] is missing: it tells how many servers there are".to_owned());
+            }
+        };
         let numbers = self.nodes.iter().map(|node| node.number);
         if !numbers.eq(0..expected) {
             return Err(format!("nodes must be 0 to {}, in order", expected - 1));
@@ -185,10 +263,11 @@ mod tests {
             role: "replica".into(),
             region: 0,
             address: SocketAddr::from(([127, 0, 0, 1], 7400)),
+            redis: None,
             process: 1,
         };
         ClusterFile {
-            protocol: ProtocolChoice::Dast,
+            protocol: ClusterProtocol::Dast,
             id: "c0ffee".into(),
             regions: 1,
             shards_per_region: 1,
@@ -200,6 +279,7 @@ mod tests {
             },
             suspect_ms: 500.0,
             tpcc_scale: TpccScale::Tiny,
+            curp: None,
             nodes: (0..6).map(node).collect(),
         }
     }
@@ -232,5 +312,14 @@ mod tests {
         let mut unnamed = file();
         unnamed.id = "xyz".into();
         assert!(error(Some(unnamed)).contains("\"xyz\""));
+        let mut shapeless = file();
+        shapeless.protocol = ClusterProtocol::Curp;
+        assert!(error(Some(shapeless.clone())).contains("[curp] is missing"));
+        shapeless.curp = Some(CurpShape {
+            faults: 1,
+            servers: 1,
+            ..CurpShape::default()
+        });
+        assert!(error(Some(shapeless)).contains("curp.servers is 2 to 64"));
     }
 }

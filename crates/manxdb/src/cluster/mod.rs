@@ -1,4 +1,5 @@
-//! `manxdb cluster node`: a node of a commit path over several regions, as a process.
+//! `manxdb cluster node`: a node of a commit path over several regions, or of a cluster that
+//! replicates Redis's keys, as a process.
 //!
 //! | file | |
 //! |---|---|
@@ -6,12 +7,18 @@
 //! | [`node`] | one of its processes |
 //! | [`rows`] | what its replicas hold |
 //! | [`dast`] | how a node of DAST is put together |
+//! | [`curp`] | how a node that replicates Redis's keys is put together |
+//! | `proxy_admin` | what its admin listener shows of a proxy |
+//! | [`roles`] | the commands that start one of those by its role |
 //!
 //! `manxdb-lab` starts all of a cluster's nodes, watches and stops them.
 
+pub mod curp;
 pub mod dast;
 pub mod file;
 pub mod node;
+mod proxy_admin;
+pub mod roles;
 mod rows;
 
 use std::process::ExitCode;

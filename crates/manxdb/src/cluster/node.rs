@@ -8,11 +8,14 @@ use manxdb_core::NodeId;
 use manxdb_net::runtime::channel_options;
 use manxdb_net::{DataDirectory, NoDriver, Runtime, Settings};
 
-use super::dast;
-use super::file::{ClusterFile, Node};
+use super::file::{ClusterFile, ClusterProtocol, Node};
+use super::{curp, dast};
 use crate::cli::ClusterNode;
 use crate::fault::Fault;
 use crate::process::{start_log_of_environment, stop_signal};
+
+/// The note by which a node says what it does.
+pub const STATE: &str = "state";
 
 /// Runs it until it is told to stop.
 ///
@@ -33,6 +36,12 @@ pub fn run(args: &ClusterNode) -> Result<ExitCode, Fault> {
         )));
     };
     let data = DataDirectory::open(&directory_of(&path, number)).map_err(other)?;
+    if file.protocol == ClusterProtocol::Curp {
+        let life = data.begin_life().map_err(other)?;
+        curp::run(&file, node, &data, life, &stop)?;
+        tracing::info!(node = number, "stopped");
+        return Ok(ExitCode::SUCCESS);
+    }
     let listener = listen(node)?;
     let life = data.begin_life().map_err(other)?;
     let delays = file.delays();
@@ -40,6 +49,7 @@ pub fn run(args: &ClusterNode) -> Result<ExitCode, Fault> {
         cluster: file.id(),
         directory: file.directory(),
         channel: channel_options(&delays),
+        holds_datagrams: true,
         delays,
         seed: u64::from(number) << 32 | life.0,
         notes: dast::notes,
@@ -88,6 +98,7 @@ pub fn listen(node: &Node) -> Result<TcpListener, Fault> {
     })
 }
 
-fn other(error: impl std::fmt::Display) -> Fault {
+/// A fault that says what another layer said.
+pub fn other(error: impl std::fmt::Display) -> Fault {
     Fault::Other(error.to_string())
 }

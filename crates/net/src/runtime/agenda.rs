@@ -22,6 +22,18 @@ pub(super) enum Item<C: Core> {
     },
     /// A message to a node elsewhere leaves.
     Departure { to: SocketAddr, frame: Vec<u8> },
+    /// A datagram leaves the socket of a node.
+    DatagramDeparture {
+        node: NodeId,
+        to: SocketAddr,
+        bytes: Vec<u8>,
+    },
+    /// A datagram arrives that was sent from an address.
+    DatagramArrival {
+        from: SocketAddr,
+        node: NodeId,
+        body: Frame<C::Message>,
+    },
     /// The driver wanted to be called.
     Wake { key: u64 },
 }

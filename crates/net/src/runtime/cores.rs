@@ -1,12 +1,12 @@
 //! Stepping cores and doing what they ask for.
 
 use manxdb_core::channel::{Frame, Reliable};
-use manxdb_core::{Action, Core, Event, EventOf, Message, NodeId};
+use manxdb_core::{Action, Core, Event, EventOf, Message, NodeId, Token};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::agenda::Item;
-use super::{Runtime, wall};
+use super::{NetError, Runtime, wall};
 use crate::driver::Driver;
 use crate::frame;
 use crate::packet::Packet;
@@ -16,7 +16,8 @@ const DUE_MAX: usize = 4_096;
 
 impl<C, D> Runtime<C, D>
 where
-    C: Core<Record = ()>,
+    C: Core,
+    C::Record: Serialize + DeserializeOwned,
     C::Message: Serialize + DeserializeOwned,
     D: Driver<C>,
 {
@@ -47,11 +48,24 @@ where
                     self.agenda.add(at, Item::Timer { node, timer });
                 }
                 Action::Reply { id, body } => self.replies.push_back((node, id, body)),
-                // Cores that this driver runs keep nothing on disk: their record is `()`.
-                Action::Persist { .. } | Action::Mark { .. } | Action::Wait { .. } => {}
+                Action::Persist { record, token } => self.persist(node, &record, token),
+                Action::Mark { .. } | Action::Wait { .. } => {}
             }
         }
         self.actions = actions;
+    }
+
+    fn persist(&mut self, node: NodeId, record: &C::Record, token: Token) {
+        let hosted = self.nodes.get(&node);
+        let journal = hosted.and_then(|hosted| hosted.journal.as_ref());
+        let written = match journal {
+            Some(journal) => journal.write(record, token),
+            None => Err(format!("node {} has none", node.0)),
+        };
+        // A core that waits for ever looks like one that works: the process ends instead.
+        if let Err(why) = written {
+            self.failure = Some(NetError::Journal(why));
+        }
     }
 
     fn send(&mut self, from: NodeId, to: NodeId, body: Frame<C::Message>) {
@@ -59,6 +73,9 @@ where
         if from == to {
             self.agenda.add(now, Item::Arrival { from, to, body });
             return;
+        }
+        if body.is_datagram() && !self.nodes.contains_key(&to) {
+            return self.send_datagram(from, to, &body);
         }
         let origin = self.nodes.get(&from).map(|hosted| hosted.region);
         let (Some(origin), Some((address, region))) = (origin, self.settings.directory.find(to))
@@ -73,6 +90,10 @@ where
         }
         *self.counters.sent.entry(body.label()).or_default() += 1;
         match frame::encode(&Packet::Message { from, to, body }) {
+            // Nothing that is to leave before it is held still.
+            Ok(frame) if due <= now && self.agenda.first().is_none_or(|first| first > now) => {
+                self.depart(address, &frame);
+            }
             Ok(frame) => {
                 let to = address;
                 self.agenda.add(due, Item::Departure { to, frame });
@@ -95,6 +116,10 @@ where
                 Item::Timer { node, timer } => self.step(node, Event::Timer(timer)),
                 Item::Arrival { from, to, body } => self.step(to, Event::Message { from, body }),
                 Item::Departure { to, frame } => self.depart(to, &frame),
+                Item::DatagramDeparture { node, to, bytes } => {
+                    self.depart_datagram(node, to, &bytes);
+                }
+                Item::DatagramArrival { from, node, body } => self.arrive(from, node, body),
                 Item::Wake { key } => {
                     self.outside.now = self.now();
                     self.driver.wake(&mut self.outside, key);
@@ -102,6 +127,20 @@ where
             }
             self.serve_driver();
         }
+    }
+
+    /// The driver has seen all that this round brought.
+    pub(super) fn end_round(&mut self) {
+        self.outside.now = self.now();
+        self.driver.round_ends(&mut self.outside);
+        self.serve_driver();
+    }
+
+    /// Sockets of the driver's own are ready.
+    pub(super) fn rouse_driver(&mut self) {
+        self.outside.now = self.now();
+        self.driver.ready(&mut self.outside);
+        self.serve_driver();
     }
 
     /// Hands replies to the driver and does what it asks for, until there is no more of either.

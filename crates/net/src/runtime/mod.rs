@@ -4,19 +4,27 @@
 //! |---|---|
 //! | [`agenda`] | what is to be done when |
 //! | `cores` | stepping cores and doing what they ask for |
+//! | `poller` | what is waited for |
 //! | `sockets` | waiting, accepting, reading, writing |
+//! | `unordered` | datagrams, and what journals report |
 //!
-//! One round: wait until a socket is ready or something is due; read; do what is due; write. The
-//! wait is `ppoll`, whose time is exact to the kernel's timer slack (some 50 µs): a
+//! One round: wait until a socket is ready or something is due; do what is due; read; do what that
+//! made due; write. What is due comes first, and again before each message: a process that stood
+//! still must meet the end of its lease before a request that needs it. The wait is an epoll, whose
+//! time is exact to the kernel's timer slack (some 50 µs, unless the process asks for less): a
 //! clock report every 2.5 ms or a delay of as much must not be rounded to whole milliseconds.
+//! Sockets of the driver's own wait in an epoll of its own, which is one descriptor in this one.
 
 mod agenda;
 mod cores;
+mod poller;
 mod sockets;
+mod unordered;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use manxdb_core::channel::{ChannelOptions, Life, Reliable};
@@ -25,12 +33,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use self::agenda::Agenda;
+use self::poller::Poller;
 use crate::counters::Counters;
+use crate::datagrams::DatagramSocket;
 use crate::delay::{Delays, Holder};
 use crate::directory::Directory;
 use crate::driver::{Driver, Outside};
 use crate::frame::{self, FrameError};
 use crate::inbound::Inbound;
+use crate::journal::{Journal, JournalReports, JournalWriter};
 use crate::outbound::Outbound;
 use crate::packet::{ClusterId, Hello, Packet, Place, RegionId};
 
@@ -48,6 +59,9 @@ pub enum NetError {
     /// What a node must say first does not fit into a frame.
     #[error("cannot introduce this process: {0}")]
     Hello(FrameError),
+    /// A record may not be on disk: what follows from it must not happen.
+    #[error("the journal cannot be written: {0}; free or mend the disk, then start again")]
+    Journal(String),
 }
 
 impl NetError {
@@ -69,6 +83,9 @@ pub struct Settings<C> {
     pub delays: Delays,
     /// How patient channels are. See [`channel_options`].
     pub channel: ChannelOptions,
+    /// Whether datagrams are held as long as their way is, when they are sent and when they come: by
+    /// those who ask, because what answers may be a data plane that holds nothing.
+    pub holds_datagrams: bool,
     /// Decides the jitter.
     pub seed: u64,
     /// What cores say of themselves.
@@ -97,6 +114,7 @@ struct Hosted<C: Core> {
     core: Reliable<C>,
     region: RegionId,
     life: Life,
+    journal: Option<JournalWriter>,
 }
 
 /// A process: some nodes of a cluster, and whoever asks them.
@@ -112,8 +130,20 @@ pub struct Runtime<C: Core, D> {
     listener: TcpListener,
     address: SocketAddr,
     hello: Vec<u8>,
-    inbound: Vec<Inbound>,
+    inbound: BTreeMap<u64, Inbound>,
     outbound: BTreeMap<SocketAddr, Outbound>,
+    datagrams: BTreeMap<NodeId, DatagramSocket>,
+    /// Who sent the datagram that is being handled.
+    stranger: Option<SocketAddr>,
+    reports: Arc<JournalReports>,
+    /// Connections in and out so far: their numbers.
+    accepted: u64,
+    opened: u64,
+    /// Whether new connections are waited for.
+    accepts: bool,
+    poller: Poller,
+    /// Why the process cannot go on.
+    failure: Option<NetError>,
     counters: Counters,
     started: Instant,
     looked_after: Nanos,
@@ -121,7 +151,8 @@ pub struct Runtime<C: Core, D> {
 
 impl<C, D> Runtime<C, D>
 where
-    C: Core<Record = ()>,
+    C: Core,
+    C::Record: Serialize + DeserializeOwned,
     C::Message: Serialize + DeserializeOwned,
     D: Driver<C>,
 {
@@ -146,8 +177,16 @@ where
             listener,
             address,
             hello: Vec::new(),
-            inbound: Vec::new(),
+            inbound: BTreeMap::new(),
             outbound: BTreeMap::new(),
+            datagrams: BTreeMap::new(),
+            stranger: None,
+            reports: Arc::new(JournalReports::new(poller::bell()?)),
+            accepted: 0,
+            opened: 0,
+            accepts: true,
+            poller: Poller::new()?,
+            failure: None,
             counters: Counters::default(),
             started: Instant::now(),
             looked_after: Nanos::ZERO,
@@ -165,13 +204,52 @@ where
         self.address = address;
     }
 
-    /// Adds a node in its `life`th life.
+    /// Adds a node in its `life`th life, that writes nothing down.
     pub fn add(&mut self, place: Place, life: Life, core: C) {
+        self.host(place, life, core, None);
+    }
+
+    /// Adds a node in its `life`th life; its core has what was in the journal.
+    ///
+    /// # Errors
+    /// [`NetError::Io`].
+    pub fn add_with_journal(
+        &mut self,
+        place: Place,
+        life: Life,
+        core: C,
+        journal: Journal,
+    ) -> Result<(), NetError> {
+        let writer = JournalWriter::start(place.node, journal, Arc::clone(&self.reports))
+            .map_err(NetError::io("start the journal's thread"))?;
+        self.host(place, life, core, Some(writer));
+        Ok(())
+    }
+
+    /// Gives a node a socket for datagrams: a server where it listens, others anywhere.
+    ///
+    /// # Errors
+    /// [`NetError::Io`].
+    pub fn open_datagrams(&mut self, node: NodeId) -> Result<(), NetError> {
+        let directory = &self.settings.directory;
+        let own = directory.find(node).filter(|_| directory.is_server(node));
+        let anywhere = SocketAddr::new(self.address.ip(), 0);
+        let address = own.map_or(anywhere, |(address, _)| address);
+        let socket = DatagramSocket::bind(address);
+        let socket = socket.map_err(NetError::io("open a socket for datagrams"))?;
+        self.poller
+            .add(&socket.socket, poller::datagrams(node), poller::READABLE)?;
+        self.datagrams.insert(node, socket);
+        Ok(())
+    }
+
+    fn host(&mut self, place: Place, life: Life, core: C, journal: Option<JournalWriter>) {
         let core = Reliable::new(core, place.node, life, self.settings.channel);
         let hosted = Hosted {
             core,
             region: place.region,
             life,
+            journal,
         };
         self.nodes.insert(place.node, hosted);
     }
@@ -182,16 +260,22 @@ where
     /// [`NetError`]. What comes over the network is never one.
     pub fn run(&mut self, stop: Option<&UnixStream>) -> Result<(), NetError> {
         self.introduce()?;
+        self.watch(stop)?;
         self.start();
         while !self.driver.done() {
-            let ready = self.wait(stop)?;
+            let ready = self.wait()?;
             if ready.stop {
                 break;
             }
+            self.do_due();
             self.take_ready(&ready);
             self.do_due();
+            self.end_round();
             self.write();
             self.look_after();
+            if let Some(failure) = self.failure.take() {
+                return Err(failure);
+            }
         }
         Ok(())
     }

@@ -2,15 +2,15 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 
 use manxdb_core::channel::Frame;
-use manxdb_core::{Core, Event, Nanos};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use manxdb_core::{Core, Event, Nanos, NodeId};
+use rustix::event::epoll::EventFlags;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::poller::{self, Source};
 use super::{NetError, Runtime};
 use crate::driver::Driver;
 use crate::frame;
@@ -33,64 +33,111 @@ const SILENCE_MAX: Nanos = Nanos::from_secs(10);
 pub(super) struct Ready {
     pub(super) stop: bool,
     accept: bool,
-    /// Places in the list of connections.
-    inbound: Vec<usize>,
-    outbound: Vec<(SocketAddr, PollFlags)>,
+    journals: bool,
+    driver: bool,
+    inbound: Vec<u64>,
+    outbound: Vec<(u64, EventFlags)>,
+    datagrams: Vec<NodeId>,
 }
 
 impl<C, D> Runtime<C, D>
 where
-    C: Core<Record = ()>,
+    C: Core,
+    C::Record: Serialize + DeserializeOwned,
     C::Message: Serialize + DeserializeOwned,
     D: Driver<C>,
 {
+    /// Begins to wait for what is there from the start.
+    pub(super) fn watch(&mut self, stop: Option<&UnixStream>) -> Result<(), NetError> {
+        self.poller
+            .add(&self.listener, poller::LISTENER, poller::READABLE)?;
+        self.poller
+            .add(self.reports.bell(), poller::JOURNALS, poller::READABLE)?;
+        if let Some(stop) = stop {
+            self.poller.add(stop, poller::STOP, poller::READABLE)?;
+        }
+        if let Some(sockets) = self.driver.sockets() {
+            self.poller.add(sockets, poller::DRIVER, poller::READABLE)?;
+        }
+        Ok(())
+    }
+
     /// Waits until a socket is ready or something is due.
-    pub(super) fn wait(&mut self, stop: Option<&UnixStream>) -> Result<Ready, NetError> {
+    pub(super) fn wait(&mut self) -> Result<Ready, NetError> {
+        self.watch_changed()?;
         let now = self.now();
         let next_look = self.looked_after + LOOK_EVERY;
         let until = self.agenda.first().unwrap_or(Nanos::MAX).min(next_look);
-        let timeout = timespec(until.saturating_sub(now));
-        let mut fds = Vec::with_capacity(self.inbound.len() + self.outbound.len() + 2);
-        // Past the limit new connections wait in the kernel's queue.
-        let accepts = match self.inbound.len() {
-            ..INBOUND_MAX => PollFlags::IN,
-            _ => PollFlags::empty(),
-        };
-        fds.push(PollFd::new(&self.listener, accepts));
-        let streams = self.inbound.iter();
-        fds.extend(streams.map(|inbound| PollFd::new(&inbound.stream, PollFlags::IN)));
-        let mut addresses = Vec::with_capacity(self.outbound.len());
-        for (address, outbound) in &self.outbound {
-            if let Some((fd, flags)) = outbound.interest() {
-                fds.push(PollFd::from_borrowed_fd(fd, flags));
-                addresses.push(*address);
+        let mut ready = Ready::default();
+        for (source, flags) in self.poller.wait(until.saturating_sub(now))? {
+            match source {
+                Source::Listener => ready.accept = true,
+                Source::Stop => ready.stop = true,
+                Source::Journals => ready.journals = true,
+                Source::Driver => ready.driver = true,
+                Source::Inbound(number) => ready.inbound.push(number),
+                Source::Outbound(number) => ready.outbound.push((number, flags)),
+                Source::Datagrams(node) => ready.datagrams.push(node),
             }
         }
-        if let Some(stop) = stop {
-            fds.push(PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN));
+        Ok(ready)
+    }
+
+    /// Waits for the sockets of connections out as they are now; closed ones left by themselves.
+    fn watch_changed(&mut self) -> Result<(), NetError> {
+        // Past the limit new connections wait in the kernel's queue.
+        let accepts = self.inbound.len() < INBOUND_MAX;
+        if accepts != self.accepts {
+            self.accepts = accepts;
+            let flags = if accepts {
+                poller::READABLE
+            } else {
+                EventFlags::empty()
+            };
+            self.poller
+                .modify(&self.listener, poller::LISTENER, flags)?;
         }
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(Ready::default()),
-            Ok(_) => {}
-            Err(error) => return Err(NetError::io("wait for sockets")(error.into())),
+        for outbound in self.outbound.values_mut() {
+            let data = poller::outbound(outbound.number);
+            let generation = outbound.generation();
+            let Some((socket, flags)) = outbound.interest() else {
+                continue;
+            };
+            match outbound.watched {
+                Some(watched) if watched == (generation, flags) => continue,
+                Some((watched, _)) if watched == generation => {
+                    self.poller.modify(socket, data, flags)?;
+                }
+                _ => self.poller.add(socket, data, flags)?,
+            }
+            outbound.watched = Some((generation, flags));
         }
-        let flags: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
-        Ok(sort(&flags, self.inbound.len(), addresses))
+        Ok(())
     }
 
     pub(super) fn take_ready(&mut self, ready: &Ready) {
-        for place in &ready.inbound {
-            self.read(*place);
+        if ready.journals {
+            self.take_reports();
         }
-        self.inbound.retain(|inbound| !inbound.is_closed);
-        for (address, flags) in &ready.outbound {
+        for node in &ready.datagrams {
+            self.read_datagrams(*node);
+        }
+        for number in &ready.inbound {
+            self.read(*number);
+        }
+        self.inbound.retain(|_, inbound| !inbound.is_closed);
+        for (number, flags) in &ready.outbound {
             let now = self.now();
-            if let Some(outbound) = self.outbound.get_mut(address) {
+            let mut all = self.outbound.values_mut();
+            if let Some(outbound) = all.find(|outbound| outbound.number == *number) {
                 outbound.ready(now, *flags, &mut self.counters);
             }
         }
         if ready.accept {
             self.accept();
+        }
+        if ready.driver {
+            self.rouse_driver();
         }
     }
 
@@ -99,7 +146,17 @@ where
             let accepted = self.listener.accept();
             let opened = self.now();
             match accepted.and_then(|(stream, from)| Inbound::new(stream, from, opened)) {
-                Ok(inbound) => self.inbound.push(inbound),
+                Ok(inbound) => {
+                    let number = self.accepted;
+                    self.accepted += 1;
+                    let data = poller::inbound(number);
+                    let added = self.poller.add(&inbound.stream, data, poller::READABLE);
+                    if let Err(error) = added {
+                        tracing::warn!(%error, "a connection is closed at once");
+                        continue;
+                    }
+                    self.inbound.insert(number, inbound);
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
@@ -110,9 +167,9 @@ where
     }
 
     /// Reads a connection and takes what has arrived whole. Anything wrong closes it.
-    fn read(&mut self, place: usize) {
+    fn read(&mut self, place: u64) {
         for _ in 0..READS_MAX {
-            let Some(inbound) = self.inbound.get_mut(place) else {
+            let Some(inbound) = self.inbound.get_mut(&place) else {
                 return;
             };
             let more = match inbound.read() {
@@ -133,17 +190,17 @@ where
         }
     }
 
-    fn refuse(&mut self, place: usize, reason: &str) {
+    fn refuse(&mut self, place: u64, reason: &str) {
         self.counters.refused += 1;
-        if let Some(inbound) = self.inbound.get_mut(place) {
+        if let Some(inbound) = self.inbound.get_mut(&place) {
             inbound.is_closed = true;
             tracing::warn!(from = %inbound.from, reason, "connection closed");
         }
     }
 
-    fn take_packets(&mut self, place: usize) -> Result<(), String> {
+    fn take_packets(&mut self, place: u64) -> Result<(), String> {
         loop {
-            let Some(inbound) = self.inbound.get_mut(place) else {
+            let Some(inbound) = self.inbound.get_mut(&place) else {
                 return Ok(());
             };
             let payload = inbound.decoder.next_payload();
@@ -157,8 +214,8 @@ where
         }
     }
 
-    fn take(&mut self, place: usize, packet: Packet<Frame<C::Message>>) -> Result<(), String> {
-        let Some(inbound) = self.inbound.get_mut(place) else {
+    fn take(&mut self, place: u64, packet: Packet<Frame<C::Message>>) -> Result<(), String> {
+        let Some(inbound) = self.inbound.get_mut(&place) else {
             return Ok(());
         };
         match packet {
@@ -172,12 +229,14 @@ where
                     return Err(format!("it speaks for node {} without a right to", from.0));
                 }
                 self.counters.received += 1;
+                // The process may have stood still since it last looked.
+                self.do_due();
                 self.step(to, Event::Message { from, body });
             }
             Packet::AskStatus => {
                 let status = Packet::<()>::Status(self.status());
                 let frame = frame::encode(&status).map_err(|error| error.to_string())?;
-                let answered = self.inbound.get_mut(place).map(|to| to.answer(&frame));
+                let answered = self.inbound.get_mut(&place).map(|to| to.answer(&frame));
                 answered.transpose().map_err(|error| error.to_string())?;
             }
             Packet::Status(_) => return Err("a status nobody asked for".to_owned()),
@@ -187,10 +246,16 @@ where
 
     fn status(&self) -> Status {
         let notes = self.settings.notes;
-        let nodes = self.nodes.iter().map(|(node, hosted)| NodeStatus {
-            node: *node,
-            life: hosted.life.0,
-            notes: notes(hosted.core.core()),
+        // What the driver says stands with the first node.
+        let mut of_driver = Some(self.driver.notes());
+        let nodes = self.nodes.iter().map(|(node, hosted)| {
+            let mut notes = notes(hosted.core.core());
+            notes.extend(of_driver.take().into_iter().flatten());
+            NodeStatus {
+                node: *node,
+                life: hosted.life.0,
+                notes,
+            }
         });
         Status {
             cluster: self.settings.cluster,
@@ -204,8 +269,11 @@ where
     /// A frame has been held long enough.
     pub(super) fn depart(&mut self, to: SocketAddr, frame: &[u8]) {
         let now = self.now();
-        let outbound = self.outbound.entry(to);
-        let outbound = outbound.or_insert_with(|| Outbound::new(to));
+        let number = self.opened;
+        let outbound = self.outbound.entry(to).or_insert_with(|| {
+            self.opened += 1;
+            Outbound::new(to, number)
+        });
         outbound.send(now, &self.hello, frame, &mut self.counters);
     }
 
@@ -227,8 +295,8 @@ where
         let too_long = |inbound: &Inbound| {
             !inbound.is_introduced() && now.saturating_sub(inbound.opened) > SILENCE_MAX
         };
-        self.inbound.retain(|inbound| !too_long(inbound));
-        let present = self.inbound.iter().filter_map(Inbound::address).collect();
+        self.inbound.retain(|_, inbound| !too_long(inbound));
+        let present = self.inbound.values().filter_map(Inbound::address).collect();
         let directory = &mut self.settings.directory;
         let gone = directory.forget_absent(now, &present);
         if gone.is_empty() {
@@ -239,30 +307,6 @@ where
         }
         let known = directory.addresses();
         self.outbound.retain(|address, _| known.contains(address));
-    }
-}
-
-fn timespec(span: Nanos) -> Timespec {
-    // Both parts fit: 2^64 ns are fewer than 2^35 s.
-    Timespec {
-        tv_sec: i64::try_from(span.0 / 1_000_000_000).unwrap_or(i64::MAX),
-        tv_nsec: i64::try_from(span.0 % 1_000_000_000).unwrap_or(0),
-    }
-}
-
-/// Flags in the order in which descriptors were listed: listener, inbound, outbound, stop.
-fn sort(flags: &[PollFlags], inbound: usize, addresses: Vec<SocketAddr>) -> Ready {
-    let is_ready = |place: usize| flags.get(place).is_some_and(|flags| !flags.is_empty());
-    let first_out = 1 + inbound;
-    let outbound = addresses.iter().zip(first_out..);
-    let outbound = outbound.filter(|(_, place)| is_ready(*place));
-    Ready {
-        accept: is_ready(0),
-        inbound: (0..inbound).filter(|place| is_ready(1 + place)).collect(),
-        outbound: outbound
-            .map(|(address, place)| (*address, flags[place]))
-            .collect(),
-        stop: is_ready(first_out + addresses.len()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests of cores as processes.
 
 mod common;
+mod datagrams;
 mod hostile;
 mod loopback;

@@ -26,6 +26,8 @@ pub(crate) struct Store<E> {
     pub(crate) tail: VecDeque<Entry>,
     /// The log is as the master of `epoch` has it up to here.
     verified: Position,
+    /// The master whose everything this last became a copy of.
+    installed: Epoch,
 }
 
 impl<E: Execute> Store<E> {
@@ -38,6 +40,7 @@ impl<E: Execute> Store<E> {
             applied: 0,
             tail: VecDeque::new(),
             verified: 0,
+            installed: Epoch(0),
         }
     }
 
@@ -52,6 +55,7 @@ impl<E: Execute> Store<E> {
             self.epoch = epoch;
             self.verified = self.applied;
         }
+        assert!(self.epoch >= epoch, "a fence is never lowered");
         epoch == self.epoch
     }
 
@@ -87,6 +91,10 @@ impl<E: Execute> Store<E> {
             }
         }
         self.verified = self.verified.max(at);
+        assert!(
+            self.verified <= self.last(),
+            "only entries that are there are as the master has them"
+        );
         if self.verified >= last && !keeps_tail(options) {
             // The master has no more: neither may this backup, or a later master would take it
             // for executed.
@@ -108,6 +116,10 @@ impl<E: Execute> Store<E> {
                 break;
             };
             self.applied += 1;
+            assert!(
+                entry.epoch <= self.epoch,
+                "no entry of a master that is not there yet (I7)"
+            );
             self.rifl.take(self.applied, &entry.change);
             if let Change::Executed { effects, .. } = &entry.change {
                 self.state.apply(effects);
@@ -115,13 +127,24 @@ impl<E: Execute> Store<E> {
         }
     }
 
-    /// Becomes a copy of a master's everything.
+    /// Whether a copy of everything that the master of `epoch` had up to a place is needed. It is not
+    /// when it was sent again after entries that followed it: what is there is newer. What another
+    /// master had installed may be something else, although it ends at the same place: that master
+    /// may never have opened.
+    pub(crate) fn needs(&self, last: Position) -> bool {
+        self.installed != self.epoch || last > self.last() || self.applied < last
+    }
+
+    /// Becomes a copy of everything that the master of `epoch` has.
     pub(crate) fn install(&mut self, last: Position, state: E, rifl: Rifl) {
+        assert!(self.needs(last), "nothing newer is thrown away");
+        self.installed = self.epoch;
         self.state = state;
         self.rifl = rifl;
         self.applied = last;
         self.verified = last;
         self.tail.clear();
+        assert!(!self.needs(last), "a copy is made once for each master");
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {
@@ -148,4 +171,102 @@ fn keeps_tail(options: &Options) -> bool {
 #[cfg(not(feature = "mutants"))]
 fn keeps_tail(_: &Options) -> bool {
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execute::{Declared, Executed};
+    use crate::ids::{ClientId, Stamp};
+
+    /// A machine without a state.
+    #[derive(Clone)]
+    struct Nothing;
+
+    impl Execute for Nothing {
+        fn declare(_: &[u8]) -> Option<Declared> {
+            None
+        }
+        fn execute(&mut self, _: &[u8], _: Stamp) -> Executed {
+            Executed::default()
+        }
+        fn apply(&mut self, _: &[u8]) {}
+        fn snapshot(&self) -> Vec<u8> {
+            Vec::new()
+        }
+        fn restore(_: &[u8]) -> Option<Self> {
+            Some(Self)
+        }
+        fn empty() -> Self {
+            Self
+        }
+    }
+
+    fn entry(epoch: u64, client: u64) -> Entry {
+        Entry {
+            epoch: Epoch(epoch),
+            change: Change::Opened(ClientId(client)),
+        }
+    }
+
+    /// A backup to which the first master sent three entries, of which all have one.
+    fn with_a_tail(options: &Options) -> Store<Nothing> {
+        let mut store = Store::empty();
+        assert!(store.fence(Epoch(1)));
+        let entries = vec![entry(1, 1), entry(1, 2), entry(1, 3)];
+        assert_eq!(store.append(options, 0, entries, 3, 1), Some(3));
+        assert_eq!((store.applied, store.last()), (1, 3));
+        store
+    }
+
+    /// The end of the log after another master, which has one entry more than all had, has spoken.
+    fn after_a_shorter_log(options: &Options) -> Position {
+        let mut store = with_a_tail(options);
+        assert!(store.fence(Epoch(2)));
+        assert_eq!(store.append(options, 1, vec![entry(1, 2)], 2, 1), Some(2));
+        assert!(store.check().is_ok());
+        store.last()
+    }
+
+    #[test]
+    fn a_tail_that_the_next_master_does_not_have_is_cut_off() {
+        assert_eq!(after_a_shorter_log(&Options::default()), 2);
+    }
+
+    #[cfg(feature = "mutants")]
+    #[test]
+    fn a_tail_that_is_not_cut_is_found() {
+        let options = Options {
+            mutant: Some(crate::mutants::Mutant::TailNotCut),
+            ..Options::default()
+        };
+        assert_eq!(after_a_shorter_log(&options), 3, "as if it were executed");
+    }
+
+    #[test]
+    fn an_entry_of_another_master_takes_the_place_of_what_not_all_had() {
+        let mut store = with_a_tail(&Options::default());
+        assert!(store.fence(Epoch(2)));
+        let options = Options::default();
+        let entries = vec![entry(2, 9)];
+        assert_eq!(store.append(&options, 1, entries, 2, 2), Some(2));
+        assert_eq!((store.applied, store.last()), (2, 2));
+        assert!(!store.fence(Epoch(1)), "the first master is refused");
+    }
+
+    #[test]
+    fn what_a_master_that_never_opened_has_installed_is_replaced_by_the_next_ones() {
+        let mut store: Store<Nothing> = Store::empty();
+        assert!(store.fence(Epoch(1)));
+        assert!(store.needs(5));
+        store.install(5, Nothing, Rifl::default());
+        assert!(!store.needs(5), "sent again");
+        assert!(store.fence(Epoch(2)));
+        assert!(store.needs(5), "another log that ends at the same place");
+        store.install(5, Nothing, Rifl::default());
+        assert!(!store.needs(5));
+        let options = Options::default();
+        assert_eq!(store.append(&options, 5, vec![entry(2, 1)], 6, 5), Some(6));
+        assert!(!store.needs(5), "what is there is newer");
+    }
 }

@@ -98,6 +98,10 @@ impl Client {
     fn locate(&mut self, out: &mut impl Outbox) {
         self.locating = true;
         self.asked += 1;
+        assert!(
+            self.options.role(self.me) == crate::options::Role::Client,
+            "who asks is none of the servers"
+        );
         out.send(self.options.coordinator, CurpMessage::Locate);
         out.set_timer(self.options.patience, CurpTimer::LocateAgain(self.asked));
     }
@@ -113,7 +117,8 @@ impl Client {
         self.next += 1;
         let declared = E::declare(&command).unwrap_or_default();
         let hashes = self.options.hasher.hashes(0, &declared.keys);
-        let fits = !declared.reads_only && (1..=KEYS_MAX).contains(&hashes.len());
+        let is_recorded = self.options.records && !declared.reads_only;
+        let fits = is_recorded && (1..=KEYS_MAX).contains(&hashes.len());
         self.seed = self
             .seed
             .wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -133,7 +138,8 @@ impl Client {
             answer: None,
             sync_asked: false,
         };
-        self.operations.insert(seq, operation);
+        let earlier = self.operations.insert(seq, operation);
+        assert!(earlier.is_none(), "an operation has a number of its own");
         self.submit(seq, out);
     }
 
@@ -144,6 +150,7 @@ impl Client {
         };
         let ack = self.operations.keys().next().copied().unwrap_or(seq);
         let rpc = RpcId { client, seq };
+        assert!(ack <= seq, "what is asked is not acknowledged");
         let Some(operation) = self.operations.get_mut(&seq) else {
             return;
         };
@@ -166,6 +173,10 @@ impl Client {
         {
             operation.hashes = None; // too large: synced instead
         }
+        assert!(
+            operation.answer.is_none() || keeps,
+            "an answer of another view does not count"
+        );
         let run = CurpMessage::Run {
             view: config.view,
             rpc,
@@ -244,6 +255,7 @@ impl Client {
             && operation.view == config.view
         {
             operation.sync_asked = true;
+            assert!(operation.attempt > 0, "a sync is of what was asked");
             let (view, rpc) = (operation.view, RpcId { client, seq });
             out.send(config.master.node, CurpMessage::Sync { view, rpc });
         }
@@ -283,6 +295,10 @@ impl Client {
             return;
         }
         let is_new = known != Some(config.view);
+        assert!(
+            known.is_none_or(|known| known <= config.view),
+            "views go forward"
+        );
         self.config = Some(config);
         if self.id.is_none() {
             self.open(out);
@@ -335,10 +351,13 @@ impl Client {
 
     fn recorded(&mut self, from: NodeId, datagram: &Datagram, out: &mut impl Outbox) {
         let (rpc, view) = (datagram.rpc, datagram.view);
+        let witnesses = self.config.as_ref().map(|config| &config.witnesses);
+        let is_witness =
+            witnesses.is_some_and(|witnesses| witnesses.iter().any(|witness| witness.node == from));
         let Some(operation) = self.operations.get_mut(&rpc.seq) else {
             return;
         };
-        if self.id != Some(rpc.client) || operation.view != view {
+        if self.id != Some(rpc.client) || operation.view != view || !is_witness {
             return;
         }
         match datagram.status {
@@ -370,6 +389,10 @@ impl Client {
         } else {
             missing
         };
+        assert!(
+            operation.accepted.len() <= config.witnesses.len() || config.view != operation.view,
+            "only witnesses of the view were asked"
+        );
         if missing == 0 && config.view == operation.view {
             self.complete(seq, answer, Completion::Fast, out);
         } else if operation.refused {
@@ -385,6 +408,7 @@ impl Client {
         out: &mut impl Outbox,
     ) {
         if let Some(operation) = self.operations.remove(&seq) {
+            assert!(operation.attempt > 0, "what is complete was asked");
             let answer = ClientAnswer {
                 answer: Some((answer, completion)),
                 attempts: operation.attempt,

@@ -109,6 +109,10 @@ impl Coordinator {
     fn grant(&mut self, out: &mut impl Outbox) {
         self.grants += 1;
         self.lease_over = false;
+        assert!(
+            self.options.lease > Nanos::ZERO,
+            "a lease lasts for a while, here and at the master"
+        );
         let lease = self.options.lease;
         let grant = self.grants;
         out.set_timer(lease + Nanos(lease.0 / 4), CurpTimer::LeaseOver(grant));
@@ -192,6 +196,7 @@ impl Coordinator {
         let granted = is_master && !recovers;
         if granted {
             self.grant(out);
+            assert!(!self.lease_over, "a lease that is granted is not over");
         }
         let view = config
             .as_ref()
@@ -276,6 +281,14 @@ impl Coordinator {
         let Some((new, recovers)) = self.next_view() else {
             return; // not enough processes: it waits for them
         };
+        assert!(
+            new.view > self.durable.reserved,
+            "a name for a view is newer than all before it"
+        );
+        assert!(
+            !recovers || new.view.epoch > self.durable.reserved.epoch,
+            "another master has a life of its own"
+        );
         self.durable.reserved = new.view;
         let stage = Stage::Naming(self.persist(self.durable.clone(), out));
         self.attempt = Some(Attempt {
@@ -340,6 +353,18 @@ impl Coordinator {
             record_token: self.token(view, 1),
             gc_token: self.token(view, 2),
         };
+        assert!(
+            new.backups.len() == faults && new.witnesses.len() == faults,
+            "a view survives what it should"
+        );
+        assert!(
+            !new.backups.contains(&new.master),
+            "a master is not its own backup"
+        );
+        assert_ne!(
+            new.record_token, new.gc_token,
+            "clients cannot collect what they did not sync"
+        );
         Some((new, recovers))
     }
 
@@ -354,6 +379,7 @@ impl Coordinator {
                 let start = CurpMessage::StartWitness {
                     to: witness.life,
                     view: new.view,
+                    in_use: self.config().map(|config| config.view),
                     record_token: new.record_token,
                     gc_token: new.gc_token,
                 };
@@ -386,6 +412,17 @@ impl Coordinator {
         if !ready {
             return;
         }
+        assert_eq!(
+            attempt.new.view, self.durable.reserved,
+            "what is decided for has the newest name"
+        );
+        assert!(
+            self.durable
+                .config
+                .as_ref()
+                .is_none_or(|old| old.view < attempt.new.view),
+            "views go forward"
+        );
         let record = CoordinatorRecord {
             reserved: self.durable.reserved,
             config: Some(attempt.new.clone()),
@@ -403,6 +440,7 @@ impl Coordinator {
         match attempt.stage {
             Stage::Naming(awaited) if awaited == token => {
                 attempt.stage = Stage::Preparing;
+                assert!(!attempt.ready, "nobody is ready before it was asked");
                 self.prepare(out);
             }
             Stage::Deciding(awaited) if awaited == token => {

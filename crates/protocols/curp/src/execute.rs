@@ -20,6 +20,8 @@ pub struct Executed {
     pub effects: Vec<u8>,
     /// The keys that it read or wrote, absent and deleted ones too.
     pub touched: Vec<Vec<u8>>,
+    /// Whether it may have touched any other key as well: it looks at all of them.
+    pub touches_all: bool,
 }
 
 /// A machine of keys. Commands, answers and effects are bytes of the machine's own.
@@ -30,8 +32,17 @@ pub trait Execute: Clone {
     /// The keys of a command; nothing when it is none of this machine's.
     fn declare(command: &[u8]) -> Option<Declared>;
 
-    /// What a command does now. Changes nothing: so it can be looked at first.
-    fn execute(&self, command: &[u8], stamp: Stamp) -> Executed;
+    /// What a command does now. Nothing has happened yet: so it can be looked at first. It happens
+    /// when [`Execute::apply`] is given the effects before the next command is executed, and not at
+    /// all otherwise; a machine may therefore change objects in place and take that back later.
+    fn execute(&mut self, command: &[u8], stamp: Stamp) -> Executed;
+
+    /// Why the master does not let a command happen that a client asks for now: the answer to give
+    /// instead. Asked before it is executed, and again with the result. Never asked when a record is
+    /// replayed, so it may depend on anything, such as how large the state is.
+    fn refuses(&self, _command: &[u8], _executed: Option<&Executed>) -> Option<Vec<u8>> {
+        None
+    }
 
     /// Lets effects happen: here, or at a backup, which executes nothing itself.
     fn apply(&mut self, effects: &[u8]);

@@ -30,6 +30,10 @@ impl GcLink {
 
     /// What is synced, so may go.
     pub(crate) fn add(&mut self, entry: GcEntry) {
+        assert!(
+            entry.rpc.client != ClientId(0),
+            "a collection is of somebody's record"
+        );
         self.queue.push_back(entry);
     }
 
@@ -38,6 +42,7 @@ impl GcLink {
         if self.sent == 0 && !self.queue.is_empty() {
             self.round += 1;
             self.sent = self.queue.len().min(ENTRIES_MAX);
+            assert!(self.sent > 0, "an empty collection is not sent");
             self.send_again(config, out);
         }
     }
@@ -73,6 +78,10 @@ impl GcLink {
         if self.sent == 0 || datagram.rpc.seq != self.round || datagram.status != Status::GcOk {
             return false;
         }
+        assert!(
+            self.sent <= self.queue.len(),
+            "what is under way is at the front of the queue"
+        );
         self.queue.drain(..self.sent);
         self.sent = 0;
         true

@@ -28,6 +28,10 @@ impl KeyHasher {
         let mut hashes: Vec<u64> = keys.iter().map(|key| self.hash(database, key)).collect();
         hashes.sort_unstable();
         hashes.dedup();
+        assert!(
+            hashes.is_sorted_by(|one, next| one < next),
+            "witnesses refuse a hash that comes twice"
+        );
         hashes
     }
 }

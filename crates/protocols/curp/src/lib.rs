@@ -24,6 +24,7 @@
 //! | what runs once | [`rifl`] |
 //! | what a backup keeps, and what may be cut off | [`backup`] |
 //! | what a witness accepts and forgets | [`table`], [`witness`] |
+//! | where its records lie | [`carrier`] |
 //! | the datagrams, byte by byte; their hashes | [`wire`], [`hash`] |
 //! | who replaces whom, and in which order | [`coordinator`], [`server`] |
 //! | what nodes say to each other | [`message`] |
@@ -32,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 pub mod backup;
+pub mod carrier;
 pub mod client;
 pub mod coordinator;
 pub mod execute;
@@ -51,6 +53,7 @@ pub mod table;
 pub mod wire;
 pub mod witness;
 
+pub use carrier::{MemoryCarrier, ViewTokens, WitnessCarrier};
 pub use client::{ClientAnswer, Completion};
 pub use execute::{Declared, Execute, Executed};
 pub use node::{CurpNode, CurpTimer};

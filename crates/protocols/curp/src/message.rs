@@ -27,6 +27,8 @@ pub enum Change {
         effects: Vec<u8>,
         /// The hashes of the keys that it touched.
         touched: Vec<u64>,
+        /// Whether it may have touched all others as well.
+        touches_all: bool,
     },
 }
 
@@ -37,6 +39,21 @@ pub struct Entry {
     pub epoch: Epoch,
     /// What happened.
     pub change: Change,
+}
+
+impl Entry {
+    /// Bytes that it takes in a message, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        match &self.change {
+            Change::Opened(_) | Change::Expired(_) => size_of::<Self>(),
+            Change::Executed {
+                answer,
+                effects,
+                touched,
+                ..
+            } => size_of::<Self>() + answer.len() + effects.len() + size_of_val(&touched[..]),
+        }
+    }
 }
 
 /// Why a request was not done.
@@ -201,6 +218,8 @@ pub enum CurpMessage {
         to: u64,
         /// The view.
         view: View,
+        /// The one that is in use; all others before `view` are over.
+        in_use: Option<View>,
         /// What clients have to show.
         record_token: u64,
         /// What the master has to show.
@@ -307,6 +326,17 @@ impl Message for CurpMessage {
 
     fn is_datagram(&self) -> bool {
         matches!(self, Self::Datagram(_))
+    }
+
+    fn encode_datagram(&self) -> Option<Vec<u8>> {
+        let Self::Datagram(datagram) = self else {
+            return None;
+        };
+        datagram.encode()
+    }
+
+    fn decode_datagram(bytes: &[u8]) -> Option<Self> {
+        Datagram::decode(bytes).ok().map(Self::Datagram)
     }
 
     fn with_bit_flipped(&self, bit: u64) -> Option<Self> {

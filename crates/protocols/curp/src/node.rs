@@ -6,6 +6,7 @@ use manxdb_core::{
     Actions, Core, Event, EventOf, LocalTime, Nanos, NodeId, RequestId, Token, Work,
 };
 
+use crate::carrier::WitnessCarrier;
 use crate::client::{Client, ClientAnswer};
 use crate::coordinator::{Coordinator, CoordinatorRecord};
 use crate::execute::Execute;
@@ -121,12 +122,32 @@ impl<E: Execute> CurpNode<E> {
         disk: Vec<CoordinatorRecord>,
     ) -> Self {
         let me = Member { node, life };
+        assert!(life > 0, "lives begin with 1");
+        assert!(
+            options.faults > 0,
+            "who survives nothing needs no replication"
+        );
+        assert!(
+            options.role(node) == Role::Coordinator || disk.is_empty(),
+            "the coordinator alone writes anything down"
+        );
         match options.role(node) {
             Role::Coordinator => Self::Coordinator(Coordinator::new(options, secret, disk)),
             Role::Server => Self::Server(Server::new(me, options)),
             Role::Witness => Self::Witness(Witness::new(me, options)),
             Role::Client => Self::Client(Client::new(node, life, options), PhantomData),
         }
+    }
+
+    /// A witness whose records lie elsewhere than in this process's memory.
+    #[must_use]
+    pub fn witness_on(
+        node: NodeId,
+        life: u64,
+        options: Options,
+        carrier: Box<dyn WitnessCarrier>,
+    ) -> Self {
+        Self::Witness(Witness::on(Member { node, life }, options, carrier))
     }
 
     /// The coordinator it is.

@@ -41,6 +41,8 @@ pub struct Options {
     pub client_ticks: u32,
     /// How far a stamp may be from the master's clock.
     pub stamp_slack: Nanos,
+    /// Whether a client records at witnesses. One that does not has every update synced.
+    pub records: bool,
     /// Planted defect.
     #[cfg(feature = "mutants")]
     pub mutant: Option<crate::mutants::Mutant>,
@@ -66,6 +68,7 @@ impl Default for Options {
             patience: Nanos::from_millis(40),
             client_ticks: 3_000,
             stamp_slack: Nanos::from_secs(1),
+            records: true,
             #[cfg(feature = "mutants")]
             mutant: None,
         }
@@ -90,6 +93,10 @@ impl Options {
     #[must_use]
     pub fn role(&self, node: NodeId) -> Role {
         let first = self.coordinator.0 + 1;
+        assert!(
+            first.checked_add(self.servers + self.witnesses).is_some(),
+            "all nodes have numbers"
+        );
         if node == self.coordinator {
             Role::Coordinator
         } else if node.0 < first + self.servers {
@@ -99,6 +106,15 @@ impl Options {
         } else {
             Role::Client
         }
+    }
+
+    /// Whether no defect is planted. What planted defects break is asserted only then, so that the
+    /// history of a run shows them.
+    pub(crate) fn is_honest(&self) -> bool {
+        #[cfg(feature = "mutants")]
+        return self.mutant.is_none();
+        #[cfg(not(feature = "mutants"))]
+        true
     }
 
     /// Whether a defect is planted.

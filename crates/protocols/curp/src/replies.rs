@@ -16,6 +16,7 @@ pub(crate) struct HeldReplies {
 impl HeldReplies {
     /// Holds a message back.
     pub(crate) fn hold(&mut self, until: Position, to: NodeId, message: CurpMessage) {
+        assert!(until > 0, "places begin at 1");
         let held = self.by_place.entry(until).or_default();
         if !held.contains(&(to, message.clone())) {
             held.push((to, message));
@@ -26,6 +27,10 @@ impl HeldReplies {
     pub(crate) fn release(&mut self, synced: Position) -> Vec<(NodeId, CurpMessage)> {
         let rest = self.by_place.split_off(&(synced + 1));
         let free = std::mem::replace(&mut self.by_place, rest);
+        assert!(
+            free.keys().all(|at| *at <= synced),
+            "nothing is said before it is true"
+        );
         free.into_values().flatten().collect()
     }
 

@@ -46,6 +46,10 @@ impl Rifl {
             return Known::Expired;
         };
         if rpc.seq < client.ack {
+            assert!(
+                !client.done.contains_key(&rpc.seq),
+                "an acknowledged answer is not kept"
+            );
             return Known::Acknowledged;
         }
         match client.done.get(&rpc.seq) {
@@ -73,8 +77,18 @@ impl Rifl {
                 if *ack > client.ack {
                     client.ack = *ack;
                     client.done = client.done.split_off(ack);
+                    let first = client.done.keys().next();
+                    assert!(
+                        first.is_none_or(|seq| seq >= ack),
+                        "nothing is kept below the acknowledgement"
+                    );
                 }
                 if rpc.seq >= client.ack {
+                    let earlier = client.done.get(&rpc.seq);
+                    assert!(
+                        earlier.is_none_or(|(place, _)| *place < at),
+                        "entries are taken in their order (I6)"
+                    );
                     client.done.insert(rpc.seq, (at, answer.clone()));
                 }
             }

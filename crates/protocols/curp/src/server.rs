@@ -56,6 +56,10 @@ impl<E: Execute> Server<E> {
     fn heartbeat(&mut self, out: &mut impl Outbox) {
         self.lease.sent += 1;
         let number = self.lease.sent;
+        assert!(
+            self.lease.granted < number && self.lease.over < number,
+            "a heartbeat's lease begins with it"
+        );
         out.set_timer(self.options.lease, CurpTimer::LeaseEnds(number));
         let serves = self.serves();
         heartbeat(&self.options, number, self.me.life, serves, out);
@@ -220,8 +224,7 @@ impl<E: Execute> Server<E> {
                 if !self.obeys(epoch) {
                     return;
                 }
-                // Sent again after entries that followed it: what is there is newer.
-                if last > self.store.last() || self.store.applied < last {
+                if self.store.needs(last) {
                     self.store.install(last, state, rifl);
                 }
                 (epoch, last)
@@ -243,6 +246,10 @@ impl<E: Execute> Server<E> {
             return false; // no backup
         }
         let obeys = self.store.fence(epoch);
+        assert!(
+            !obeys || self.store.epoch == epoch,
+            "the newest master alone writes here"
+        );
         if obeys {
             self.master = None;
         }
@@ -253,6 +260,10 @@ impl<E: Execute> Server<E> {
         if granted && number <= self.lease.sent {
             self.lease.granted = self.lease.granted.max(number);
         }
+        assert!(
+            self.lease.granted <= self.lease.sent,
+            "only a lease that was asked for is granted"
+        );
         let master = self.master.as_ref();
         if master.is_some_and(|master| view.epoch > master.epoch()) {
             self.master = None; // another one has taken over
@@ -279,6 +290,11 @@ impl<E: Execute> Server<E> {
         if old.as_ref().is_some_and(|old| !is_backup(old)) {
             return; // it does not have what was completed
         }
+        assert_eq!(
+            self.store.epoch, epoch,
+            "older masters are fenced off first"
+        );
+        assert!(self.master.is_none(), "one master at a time");
         let synced = self.store.applied;
         let peers = new.backups.iter().map(|member| {
             let old = old.as_ref();
@@ -290,6 +306,7 @@ impl<E: Execute> Server<E> {
             None => Phase::Filling,
             Some(old) => Phase::Freezing { old },
         };
+        assert_eq!(peers.len(), new.backups.len(), "a peer for each backup");
         // The store stays as it is: should this attempt fail, the next one needs it.
         let mut master = Master::new(
             self.options,
@@ -312,6 +329,10 @@ impl<E: Execute> Server<E> {
             let epoch = self.store.epoch.max(config.view.epoch);
             self.store = Store::empty();
             self.store.epoch = epoch;
+            assert!(
+                self.store.epoch >= master.epoch(),
+                "who served never obeys an older master"
+            );
         }
     }
 

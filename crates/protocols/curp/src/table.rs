@@ -92,6 +92,7 @@ impl SlotTable {
     #[must_use]
     pub fn new(sets: usize, ways: usize) -> Self {
         let sets = sets.max(1).next_power_of_two();
+        assert!(sets.is_power_of_two(), "the low bits of a hash are a set");
         Self {
             slots: vec![Slot::default(); sets * ways.max(1)],
             ways: ways.max(1),
@@ -114,11 +115,17 @@ impl SlotTable {
     fn set(&self, hash: u64) -> std::ops::Range<usize> {
         let sets = self.slots.len() / self.ways;
         let set = usize::try_from(hash & (sets as u64 - 1)).unwrap_or(0);
+        assert!(set < sets, "a hash has a set");
         set * self.ways..(set + 1) * self.ways
     }
 
     /// Takes a slot for each hash; gives all back when one set is full.
     fn reserve(&mut self, hashes: &[u64], rpc: RpcId, request: &RecordedRequest) -> Status {
+        #[cfg(feature = "mutants")]
+        let frozen = self.frozen && self.mutant.is_none();
+        #[cfg(not(feature = "mutants"))]
+        let frozen = self.frozen;
+        assert!(!frozen, "a table that was read takes nothing");
         let mut taken: Vec<usize> = Vec::with_capacity(hashes.len());
         for hash in hashes {
             let free = |index: &usize| self.slots[*index].request.is_none();
@@ -128,9 +135,14 @@ impl SlotTable {
                 .filter(free)
                 .min_by_key(|index| self.slots[*index].round);
             let Some(index) = slot else {
+                assert!(taken.len() < hashes.len(), "one of the sets was full");
                 self.take_back(&taken);
                 return Status::Full;
             };
+            assert!(
+                self.slots[index].round <= self.round,
+                "no slot is of a round to come"
+            );
             self.slots[index] = Slot {
                 request: Some(request.clone()),
                 hash: *hash,
@@ -234,6 +246,10 @@ impl WitnessTable for SlotTable {
         if conflict {
             return Status::Conflict;
         }
+        assert!(
+            own <= hashes.len(),
+            "a record lies once under each of its keys"
+        );
         if own > 0 {
             // Asked again. Under a part of its keys: a collection freed the others, so it is
             // synced.
@@ -256,6 +272,7 @@ impl WitnessTable for SlotTable {
             }
         }
         let reports = std::mem::take(&mut self.reports);
+        assert!(reports.len() <= REPORTS_MAX, "reports fit into an answer");
         let still_there = |entry: &GcEntry| self.find(entry).is_some();
         reports.into_iter().filter(still_there).collect()
     }

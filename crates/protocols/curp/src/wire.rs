@@ -225,6 +225,11 @@ impl Datagram {
             bytes.extend_from_slice(&request.stamp.seed.to_le_bytes());
             bytes.extend_from_slice(&request.command);
         }
+        assert_eq!(
+            bytes.len(),
+            HEADER + keys * 8 + entries * 24 + length,
+            "a datagram is as long as its header says"
+        );
         bytes.extend_from_slice(&crc(&bytes).to_le_bytes());
         (bytes.len() <= DATAGRAM_MAX).then_some(bytes)
     }
@@ -267,6 +272,7 @@ impl Datagram {
             Op::Record | Op::Probe => (numbers, Vec::new()),
         };
         let request = &body[HEADER + count * each..];
+        assert_eq!(request.len(), length, "the rest is the request");
         Ok(Self {
             op,
             status,

@@ -84,7 +84,7 @@ fn sections(server: &Server, now: u64) -> Vec<Section> {
                 format!("keys={keys},expires={expires},avg_ttl=0"),
             )
         });
-    vec![
+    let mut sections = vec![
         ("Server", about),
         ("Clients", clients),
         ("Memory", memory),
@@ -93,7 +93,10 @@ fn sections(server: &Server, now: u64) -> Vec<Section> {
         ("Replication", replication),
         ("Cluster", vec![line("cluster_enabled", &0)]),
         ("Keyspace", keys.collect()),
-    ]
+    ];
+    let more = server.more_info.iter();
+    sections.extend(more.map(|(name, lines)| (*name, lines.clone())));
+    sections
 }
 
 pub fn info(call: &mut Call<'_>, command: &Command) -> Answer {

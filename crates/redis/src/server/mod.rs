@@ -10,6 +10,7 @@
 //! | `client` | a connection's state, CLIENT |
 //! | `transaction` | MULTI, EXEC, WATCH |
 //! | `channels` | SUBSCRIBE, PUBLISH |
+//! | `forward` | what a server without data passes on |
 //! | `waiting` | who waits for which key |
 //! | `hello` | HELLO, AUTH, SELECT, PING |
 //! | `acl` | users |
@@ -22,6 +23,7 @@ mod channels;
 mod client;
 mod commands;
 mod config;
+mod forward;
 mod hello;
 mod info;
 mod state;
@@ -31,8 +33,10 @@ mod waiting;
 pub use call::Call;
 pub use client::ClientId;
 pub use config::Settings;
+pub use forward::{DataCall, Forward};
 pub use state::{Handled, Needs, Server};
-pub(crate) use {hello::REDIS_VERSION, waiting::timeout_reply};
+pub(crate) use hello::REDIS_VERSION;
+pub use waiting::timeout_reply;
 
 use crate::table::{CommandSpec, Flags, Group, Keys, connection};
 

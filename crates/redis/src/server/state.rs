@@ -60,6 +60,8 @@ pub struct Server {
     pub(super) started_millis: u64,
     /// Why nothing can be written.
     refusal: Option<String>,
+    /// Sections of INFO that are not this crate's.
+    pub(super) more_info: BTreeMap<&'static str, Vec<(String, String)>>,
 }
 
 impl Server {
@@ -84,6 +86,7 @@ impl Server {
             connections: 0,
             started_millis: now_millis,
             refusal: None,
+            more_info: BTreeMap::new(),
         }
     }
 
@@ -254,7 +257,7 @@ impl Server {
         Handled { reply, effects }
     }
 
-    fn by_reply_mode(&mut self, id: ClientId, reply: Reply) -> Reply {
+    pub(super) fn by_reply_mode(&mut self, id: ClientId, reply: Reply) -> Reply {
         let Some(client) = self.clients.get_mut(&id) else {
             return reply;
         };

@@ -30,8 +30,8 @@ impl Wait {
     }
 }
 
-/// What a command answers that waited in vain.
-pub(crate) fn timeout_reply(name: &str) -> Reply {
+/// What a command of this name answers when it waited in vain, or may not wait.
+pub fn timeout_reply(name: &str) -> Reply {
     match name {
         "blmove" | "brpoplpush" => Reply::Null,
         _ => Reply::NullArray,

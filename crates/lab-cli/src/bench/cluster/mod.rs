@@ -27,6 +27,7 @@ use self::load::{Client, Load, Plan, Survey};
 use crate::bench::sql_tpcc;
 use crate::cli::{AppendRun, ClusterLoad, PaymentRun, TpcaRun, TpccRun};
 use crate::fault::Fault;
+use manxdb::cluster::file::ClusterProtocol;
 use manxdb::cluster::{ClusterFile, dast};
 use manxdb::process::stop_signal;
 
@@ -108,6 +109,12 @@ fn share(flag: &str, percent: f64) -> Result<f64, Fault> {
 fn run(args: &ClusterLoad, workload: Workload, survey: Option<Survey>) -> Result<ExitCode, Fault> {
     check(args)?;
     let (file, _) = ClusterFile::read(&args.cluster)?;
+    if file.protocol != ClusterProtocol::Dast {
+        return Err(Fault::Other(
+            "this load calls procedures, and the cluster serves Redis clients: use redis-benchmark"
+                .to_owned(),
+        ));
+    }
     against::check(args, &file)?;
     look_around(&file)?;
     let topology = dast::placement(&file);
@@ -209,6 +216,7 @@ fn drive(file: &ClusterFile, load: Load, homes: &[(NodeId, ShardId)]) -> Result<
         cluster: file.id(),
         directory: file.directory(),
         channel: channel_options(&delays),
+        holds_datagrams: true,
         delays,
         seed: u64::from(std::process::id()),
         notes: dast::notes,

@@ -156,6 +156,7 @@ pub fn settings(asker: SocketAddr, echo: SocketAddr) -> Settings<ToyCore> {
             wan_jitter: Nanos::from_micros(300),
             ..Delays::default()
         },
+        holds_datagrams: true,
         channel: ChannelOptions {
             tick: Nanos::from_millis(1),
             resend_ticks: 5,

@@ -2,19 +2,17 @@
 
 use crate::common::Setting;
 use manxdb_sim::hunt::hunt;
+use manxdb_test_harness::seeds;
 
-/// Seeds of a run of the tests; `MANXDB_SEEDS` asks for more.
-fn seeds() -> u64 {
-    let asked = std::env::var("MANXDB_SEEDS").ok();
-    asked.and_then(|text| text.parse().ok()).unwrap_or(40)
-}
+/// Seeds of a run of the tests: 1,000 at night.
+const SEEDS: u64 = 50;
 
 fn survives(setting: Setting) {
     let profile = setting.profile();
     let topology = setting.topology();
     let mut fast = 0;
     let found = hunt(
-        0..seeds(),
+        0..seeds(SEEDS),
         |seed| profile.draw(seed, &topology),
         |case| {
             let ran = setting.run(case)?;

@@ -84,7 +84,7 @@ impl Execute for KeyValue {
         Some(Declared { keys, reads_only })
     }
 
-    fn execute(&self, command: &[u8], stamp: Stamp) -> Executed {
+    fn execute(&mut self, command: &[u8], stamp: Stamp) -> Executed {
         let Ok(command) = postcard::from_bytes::<Command>(command) else {
             return Executed::default();
         };
@@ -114,6 +114,7 @@ impl Execute for KeyValue {
             effects: if is_read { Vec::new() } else { bytes(&answer) },
             answer: bytes(&answer),
             touched: keys.iter().map(|key| vec![*key]).collect(),
+            touches_all: false,
         }
     }
 

@@ -1,0 +1,363 @@
+//! The keyspace of Redis as a machine that is replicated.
+//!
+//! Commands run on objects and write rows; rows are the effects that backups keep and the state that is
+//! handed to a new one. A backup has rows alone. A server that runs its first command makes objects of
+//! them, and keeps both from then on: its memory holds each value twice.
+//!
+//! Keys carry their database in front. What the command table says of a command decides which keys it
+//! declares: none at all for one whose answer is drawn, that may wait, or that looks at all keys. Such
+//! a command is recorded nowhere, and synced before it is answered.
+
+use std::collections::BTreeMap;
+
+use manxdb_curp::ids::Stamp;
+use manxdb_curp::{Declared, Execute, Executed};
+use manxdb_redis::keyspace::{LoadedRow, rows};
+use manxdb_redis::resp::Reply;
+use manxdb_redis::server::timeout_reply;
+use manxdb_redis::table::{self, Flags, Run};
+use manxdb_redis::{Command, Effects, Keyspace, RowWrite};
+
+use crate::command::ReplicatedCommand;
+
+/// Names whose answers depend on what a command draws or on an order that rows do not keep, and names
+/// that may wait.
+const UNRECORDED: [Flags; 3] = [Flags::RANDOM, Flags::BLOCKING, Flags::ALL_KEYS];
+
+/// Bytes of all rows at which commands that need memory are refused: a backup is given all rows in one
+/// frame of a connection, which has room for those that one more command writes.
+pub const STATE_BYTES_MAX: usize = 160 << 20;
+/// Bytes that one command may write.
+pub const EFFECTS_BYTES_MAX: usize = 32 << 20;
+/// Bytes that one command may answer.
+pub const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// What a row takes in a frame beside its bytes: two lengths.
+const ROW_BYTES: usize = 10;
+
+/// All keys of a cluster.
+#[derive(Debug)]
+pub struct RedisMachine {
+    rows: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Bytes of all rows.
+    bytes: usize,
+    /// Objects made of the rows, and what the last command changed.
+    keyspace: Option<Keyspace>,
+    /// What the last command changed, in `keyspace` alone so far.
+    pending: Option<(Vec<u8>, Vec<RowWrite>)>,
+}
+
+impl Clone for RedisMachine {
+    fn clone(&self) -> Self {
+        Self {
+            rows: self.rows.clone(),
+            bytes: self.bytes,
+            keyspace: None,
+            pending: None,
+        }
+    }
+}
+
+impl PartialEq for RedisMachine {
+    fn eq(&self, other: &Self) -> bool {
+        self.rows == other.rows
+    }
+}
+
+impl RedisMachine {
+    /// Rows of all keys.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Bytes of all rows, with what each takes in a frame.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The objects, without what a command changed that was not let happen.
+    fn keyspace(&mut self) -> &mut Keyspace {
+        if self.pending.take().is_some() {
+            self.keyspace = None;
+        }
+        let rows = &self.rows;
+        self.keyspace.get_or_insert_with(|| load(rows))
+    }
+
+    fn write(&mut self, written: Vec<RowWrite>) {
+        for row in written {
+            if let Some(prefix) = rows::garbage_of(&row.key) {
+                self.remove_all(prefix);
+                continue;
+            }
+            let key_bytes = row.key.len() + ROW_BYTES;
+            let before = match row.value {
+                Some(value) => {
+                    self.bytes += key_bytes + value.len();
+                    self.rows.insert(row.key, value)
+                }
+                None => self.rows.remove(&row.key),
+            };
+            self.uncount(key_bytes, before.as_deref());
+        }
+    }
+
+    /// Removes rows that nobody sees.
+    fn remove_all(&mut self, prefix: &[u8]) {
+        let from = self.rows.range(prefix.to_vec()..);
+        let found = from.take_while(|(key, _)| key.starts_with(prefix));
+        let found: Vec<Vec<u8>> = found.map(|(key, _)| key.clone()).collect();
+        for key in found {
+            let before = self.rows.remove(&key);
+            self.uncount(key.len() + ROW_BYTES, before.as_deref());
+        }
+    }
+
+    /// A row is there no more.
+    fn uncount(&mut self, key_bytes: usize, value: Option<&[u8]>) {
+        let gone = value.map_or(0, |value| key_bytes + value.len());
+        assert!(gone <= self.bytes, "a row was counted when it was written");
+        self.bytes -= gone;
+    }
+}
+
+/// Why a command is refused, at a state of so many bytes, that may need more or not; once it was
+/// executed, with the bytes of its effects and its answer.
+fn too_large(state: usize, grows: bool, sizes: Option<(usize, usize)>) -> Option<&'static str> {
+    match sizes {
+        None if grows && state >= STATE_BYTES_MAX => {
+            Some("OOM command not allowed when used memory > 'maxmemory'.")
+        }
+        Some((effects, _)) if effects > EFFECTS_BYTES_MAX => {
+            Some("ERR this command writes more than can be replicated at once")
+        }
+        Some((_, answer)) if answer > ANSWER_BYTES_MAX => Some("ERR the answer is too large"),
+        _ => None,
+    }
+}
+
+/// Objects of all rows. A row that cannot be read is not there: it came from a machine of another
+/// version, and every replica leaves it out alike.
+fn load(rows: &BTreeMap<Vec<u8>, Vec<u8>>) -> Keyspace {
+    let row = |key: Vec<u8>| rows.get(&key).cloned();
+    let epoch_of = |db| row(rows::epoch_key(db));
+    let reserved = row(rows::reserved_key());
+    let mut keyspace = Keyspace::over_store(epoch_of, reserved.as_deref());
+    let prefix = rows::meta_prefix();
+    let metas = rows.range(prefix.to_vec()..);
+    let metas = metas.take_while(|(key, _)| key.starts_with(&prefix));
+    let mut large = Vec::new();
+    for (row, meta) in metas {
+        if keyspace.take_page(&[(row.clone(), meta.clone())]).is_err() {
+            continue;
+        }
+        if let Some(prefix) = Keyspace::elements_of(row, meta) {
+            large.push((row, meta, prefix));
+        }
+    }
+    keyspace.complete();
+    for (row, meta, prefix) in large {
+        let elements = rows.range(prefix.clone()..);
+        let elements = elements.take_while(|(key, _)| key.starts_with(&prefix));
+        let name = |key: &[u8]| key[prefix.len()..].to_vec();
+        let loaded = LoadedRow {
+            row: row.clone(),
+            meta: Some(meta.clone()),
+            elements: elements
+                .map(|(key, value)| (name(key), value.clone()))
+                .collect(),
+        };
+        // One that does not fit stays cold: its commands answer that it cannot be read.
+        let _ = keyspace.install(loaded);
+    }
+    keyspace
+}
+
+/// A key with its database.
+fn full_key(db: u8, key: &[u8]) -> Vec<u8> {
+    [&[db], key].concat()
+}
+
+/// The keys that the table finds in a command.
+fn keys_of(db: u8, command: &Command) -> impl Iterator<Item = Vec<u8>> {
+    let spec = table::find(command.name());
+    let places = spec.map_or(Vec::new(), |spec| spec.keys.places(command));
+    places
+        .into_iter()
+        .map(move |place| full_key(db, command.arg(place)))
+}
+
+fn has_any(command: &Command, flags: &[Flags]) -> bool {
+    let spec = table::find(command.name());
+    spec.is_none_or(|spec| flags.iter().any(|flag| spec.flags.has(*flag)))
+}
+
+fn run(keyspace: &mut Keyspace, db: usize, command: &Command, stamp: Stamp) -> (Reply, Effects) {
+    let stamp = manxdb_redis::Stamp {
+        now_millis: stamp.micros / 1_000,
+        micros: u16::try_from(stamp.micros % 1_000).unwrap_or(0),
+        seed: stamp.seed,
+    };
+    manxdb_redis::execute(keyspace, db, command, stamp)
+}
+
+impl Execute for RedisMachine {
+    fn declare(command: &[u8]) -> Option<Declared> {
+        let replicated = ReplicatedCommand::decode(command)?;
+        let commands = &replicated.commands;
+        let admitted = |command: &Command| {
+            let spec = table::admit(command).ok();
+            spec.is_some_and(|spec| matches!(spec.run, Run::Data(_)))
+        };
+        if !commands.iter().all(admitted) {
+            return None;
+        }
+        let is_recorded = !commands.iter().any(|command| has_any(command, &UNRECORDED));
+        let keys = commands
+            .iter()
+            .flat_map(|command| keys_of(replicated.db, command));
+        let reads = |command: &Command| has_any(command, &[Flags::READONLY]);
+        Some(Declared {
+            keys: if is_recorded {
+                keys.collect()
+            } else {
+                Vec::new()
+            },
+            reads_only: commands.iter().all(reads),
+        })
+    }
+
+    fn execute(&mut self, command: &[u8], stamp: Stamp) -> Executed {
+        let Some(replicated) = ReplicatedCommand::decode(command) else {
+            return Executed::default();
+        };
+        let db = usize::from(replicated.db);
+        let mut executed = Executed::default();
+        let mut effects = Effects::default();
+        let mut replies = Vec::with_capacity(replicated.commands.len());
+        let keyspace = self.keyspace();
+        for command in &replicated.commands {
+            let (reply, written) = run(keyspace, db, command, stamp);
+            effects.append(written);
+            executed.touched.extend(keys_of(replicated.db, command));
+            executed.touches_all |= has_any(command, &[Flags::ALL_KEYS]);
+            replies.push((command, reply));
+        }
+        // Written keys that the table does not name are told, and so found undeclared.
+        let written = effects.touched.iter();
+        let written = written.filter_map(|(db, key)| Some(full_key(u8::try_from(*db).ok()?, key)));
+        executed.touched.extend(written);
+        executed.touched.sort_unstable();
+        executed.touched.dedup();
+        let reply = match (replicated.is_transaction, replies.pop()) {
+            (false, Some((_, reply))) => reply,
+            (_, last) => {
+                let all = replies.into_iter().chain(last);
+                Reply::Array(
+                    all.map(|(command, reply)| in_time(command, reply))
+                        .collect(),
+                )
+            }
+        };
+        reply.encode(replicated.protocol, &mut executed.answer);
+        if !effects.rows.is_empty() {
+            executed.effects = encode(&effects.rows);
+            self.pending = Some((executed.effects.clone(), effects.rows));
+        }
+        executed
+    }
+
+    fn refuses(&self, command: &[u8], executed: Option<&Executed>) -> Option<Vec<u8>> {
+        let replicated = ReplicatedCommand::decode(command)?;
+        let mut commands = replicated.commands.iter();
+        let grows = commands.any(|command| has_any(command, &[Flags::DENYOOM]));
+        let sizes = executed.map(|executed| (executed.effects.len(), executed.answer.len()));
+        let why = too_large(self.bytes, grows, sizes)?;
+        let mut answer = Vec::new();
+        Reply::error(why).encode(replicated.protocol, &mut answer);
+        Some(answer)
+    }
+
+    fn apply(&mut self, effects: &[u8]) {
+        if effects.is_empty() && self.pending.is_none() {
+            return; // nothing changes, and the objects are right
+        }
+        let own = self.pending.take();
+        if let Some((_, rows)) = own.filter(|(pending, _)| pending == effects) {
+            return self.write(rows); // the objects have it
+        }
+        self.keyspace = None;
+        // What cannot be read changes nothing, here and on every other replica.
+        self.write(decode(effects).unwrap_or_default());
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        let bytes = postcard::to_stdvec(&self.rows);
+        assert!(bytes.is_ok(), "rows can be written down");
+        bytes.unwrap_or_default()
+    }
+
+    fn restore(snapshot: &[u8]) -> Option<Self> {
+        let rows: BTreeMap<Vec<u8>, Vec<u8>> = postcard::from_bytes(snapshot).ok()?;
+        let bytes = rows
+            .iter()
+            .map(|(key, value)| key.len() + value.len() + ROW_BYTES);
+        Some(Self {
+            bytes: bytes.sum(),
+            rows,
+            ..Self::empty()
+        })
+    }
+
+    fn empty() -> Self {
+        Self {
+            rows: BTreeMap::new(),
+            bytes: 0,
+            keyspace: None,
+            pending: None,
+        }
+    }
+}
+
+/// A command in a transaction never waits.
+fn in_time(command: &Command, reply: Reply) -> Reply {
+    match (reply, table::find(command.name())) {
+        (Reply::Later, Some(spec)) => timeout_reply(spec.name),
+        (reply, _) => reply,
+    }
+}
+
+type EncodedRow = (Vec<u8>, Option<Vec<u8>>);
+
+fn encode(written: &[RowWrite]) -> Vec<u8> {
+    let pairs: Vec<_> = written.iter().map(|row| (&row.key, &row.value)).collect();
+    let bytes = postcard::to_stdvec(&pairs);
+    assert!(bytes.is_ok(), "rows can be written down");
+    bytes.unwrap_or_default()
+}
+
+fn decode(effects: &[u8]) -> Option<Vec<RowWrite>> {
+    let pairs: Vec<EncodedRow> = postcard::from_bytes(effects).ok()?;
+    let rows = pairs.into_iter();
+    Some(rows.map(|(key, value)| RowWrite { key, value }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_handed_to_a_backup_is_refused() {
+        let why = |state, grows, sizes| too_large(state, grows, sizes).unwrap_or("");
+        assert_eq!(why(STATE_BYTES_MAX - 1, true, None), "");
+        assert!(why(STATE_BYTES_MAX, true, None).starts_with("OOM "));
+        assert_eq!(why(STATE_BYTES_MAX, false, None), "", "DEL makes room");
+        let largest = Some((EFFECTS_BYTES_MAX, ANSWER_BYTES_MAX));
+        assert_eq!(why(STATE_BYTES_MAX, true, largest), "");
+        assert!(why(0, true, Some((EFFECTS_BYTES_MAX + 1, 0))).contains("writes more"));
+        assert!(why(0, false, Some((0, ANSWER_BYTES_MAX + 1))).contains("answer"));
+        let state_and_one_command = STATE_BYTES_MAX + EFFECTS_BYTES_MAX;
+        assert!(state_and_one_command < manxdb_net::frame::PAYLOAD_BYTES_MAX);
+    }
+}

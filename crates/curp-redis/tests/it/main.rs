@@ -1,0 +1,8 @@
+//! Tests of Redis's keyspace as a replicated machine.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail like tests"
+)]
+
+mod machine;

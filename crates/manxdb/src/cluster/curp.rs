@@ -1,0 +1,346 @@
+//! How a node of a cluster that replicates Redis's keys (CURP) is put together, and run.
+
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
+
+use manxdb_core::channel::{ChannelOptions, Life};
+use manxdb_core::{Nanos, NodeId};
+use manxdb_curp::hash::KeyHasher;
+use manxdb_curp::ids::Member;
+use manxdb_curp::{CurpNode, Options, Role};
+use manxdb_curp_redis::{Front, FrontSettings, RedisMachine};
+use manxdb_net::packet::Place;
+use manxdb_net::{DataDirectory, Journal, NoDriver, RegionId, Runtime, Settings};
+use manxdb_redis::server::Settings as RedisSettings;
+
+use super::file::{ClusterFile, CurpShape, nanos};
+use super::node::{self, STATE};
+use crate::fault::Fault;
+use crate::process::random_u64;
+
+/// A node of such a cluster.
+pub type Node = CurpNode<RedisMachine>;
+
+/// What is looked after when nothing else happens comes around so often.
+const RETRY_EVERY: Nanos = Nanos::from_millis(10);
+/// A client that is silent for so long is forgotten, with what became of its commands.
+const CLIENT_PATIENCE: Nanos = Nanos::from_secs(60);
+/// Redis clients of one process.
+const CONNECTIONS_MAX: usize = 10_000;
+/// Numbers of proxies that no cluster file lists begin here, and are drawn.
+const UNLISTED_FIRST: u32 = 1 << 20;
+
+/// Says what a node is: one of these.
+pub const COORDINATES: &str = "coordinates";
+/// A server that decides what is executed.
+pub const SERVES: &str = "is master";
+/// A server that is not the master.
+pub const FOLLOWS: &str = "follows";
+/// A witness.
+pub const WITNESSES: &str = "records";
+/// A proxy that has a view.
+pub const PASSES_ON: &str = "passes on";
+
+/// The shape of a cluster: `ClusterFile::read` has seen that it has one.
+fn shape(file: &ClusterFile) -> CurpShape {
+    file.curp.clone().unwrap_or_default()
+}
+
+/// How its nodes behave.
+#[must_use]
+pub fn options(file: &ClusterFile) -> Options {
+    let shape = shape(file);
+    let suspect_after = nanos(file.suspect_ms);
+    // Half of a round trip.
+    let away = file.delays().lan;
+    Options {
+        faults: shape.faults as usize,
+        coordinator: NodeId(0),
+        servers: shape.servers,
+        witnesses: shape.witnesses,
+        table: (4_096, 4),
+        hasher: KeyHasher {
+            secret: shape.secret(),
+        },
+        heartbeat_every: Nanos(suspect_after.0 / 12),
+        suspect_after,
+        lease: Nanos(suspect_after.0 / 2),
+        retry_every: RETRY_EVERY + away * 4,
+        // Longer than two round trips, which a conflict takes.
+        race_after: Nanos::from_millis(5) + away * 6,
+        patience: Nanos::from_millis(100) + away * 8,
+        client_ticks: u32::try_from(CLIENT_PATIENCE.0 / (RETRY_EVERY + away * 4).0)
+            .unwrap_or(u32::MAX),
+        ..Options::default()
+    }
+}
+
+/// What a node is, for people.
+#[must_use]
+pub fn role(file: &ClusterFile, node: NodeId) -> &'static str {
+    match options(file).role(node) {
+        Role::Coordinator => "coordinator",
+        Role::Server => "server",
+        Role::Witness => "witness",
+        Role::Client => "proxy",
+    }
+}
+
+/// How many nodes a shape has.
+#[must_use]
+pub fn nodes(shape: &CurpShape) -> u32 {
+    1 + shape.servers + shape.witnesses + shape.proxies
+}
+
+/// The CURP client in the process of a server: it has a number that no other node has.
+fn client_of(file: &ClusterFile, server: NodeId) -> NodeId {
+    let first = nodes(&shape(file));
+    assert!(server.0 >= 1, "node 0 is the coordinator");
+    NodeId(first + server.0 - 1)
+}
+
+fn settings(file: &ClusterFile, seed: u64, holds_datagrams: bool) -> Settings<Node> {
+    Settings {
+        cluster: file.id(),
+        directory: file.directory(),
+        // The core asks again for whatever is lost.
+        channel: ChannelOptions {
+            is_numbered: false,
+            ..ChannelOptions::default()
+        },
+        delays: file.delays(),
+        holds_datagrams,
+        seed,
+        notes,
+    }
+}
+
+/// Runs a node of the file until it is told to stop.
+///
+/// # Errors
+/// Whatever keeps it from starting, or a disk that fails.
+pub fn run(
+    file: &ClusterFile,
+    node: &super::file::Node,
+    data: &DataDirectory,
+    life: Life,
+    stop: &UnixStream,
+) -> Result<(), Fault> {
+    let id = NodeId(node.number);
+    let seed = u64::from(node.number) << 32 | life.0;
+    let options = options(file);
+    let listener = node::listen(node)?;
+    match options.role(id) {
+        Role::Coordinator => coordinate(file, node, data, life, listener, stop),
+        Role::Server => {
+            let settings = settings(file, seed, true);
+            let client = client_of(file, id);
+            let front = front(node.redis, client, &options)?;
+            let mut runtime = Runtime::new(settings, listener, front).map_err(node::other)?;
+            runtime.add(node.place(), life, core(options, id, life, 0, Vec::new()));
+            runtime.open_datagrams(id).map_err(node::other)?;
+            let place = Place {
+                node: client,
+                region: RegionId(node.region),
+            };
+            let options = Options {
+                records: false,
+                ..options
+            };
+            runtime.add(place, life, core(options, client, life, 0, Vec::new()));
+            up(node, life);
+            runtime.run(Some(stop)).map_err(node::other)
+        }
+        Role::Witness => {
+            let settings = settings(file, seed, false);
+            let mut runtime = Runtime::new(settings, listener, NoDriver).map_err(node::other)?;
+            runtime.add(node.place(), life, core(options, id, life, 0, Vec::new()));
+            runtime.open_datagrams(id).map_err(node::other)?;
+            up(node, life);
+            runtime.run(Some(stop)).map_err(node::other)
+        }
+        Role::Client => {
+            let front = front(node.redis, id, &options)?;
+            pass_on(file, front, listener, node.place(), life, stop)
+        }
+    }
+}
+
+fn up(node: &super::file::Node, life: Life) {
+    let (number, role, address) = (node.number, &node.role, node.address);
+    match node.redis {
+        Some(redis) => {
+            tracing::info!(node = number, role, %address, %redis, life = life.0, "up; durability: memory");
+        }
+        None => tracing::info!(node = number, role, %address, life = life.0, "up"),
+    }
+}
+
+fn core(
+    options: Options,
+    node: NodeId,
+    life: Life,
+    secret: u64,
+    disk: Vec<manxdb_curp::coordinator::CoordinatorRecord>,
+) -> Node {
+    CurpNode::new(node, life.0, options, secret, disk)
+}
+
+fn coordinate(
+    file: &ClusterFile,
+    node: &super::file::Node,
+    data: &DataDirectory,
+    life: Life,
+    listener: TcpListener,
+    stop: &UnixStream,
+) -> Result<(), Fault> {
+    let path = data.path().join("journal");
+    let (journal, disk) = Journal::open(&path, life.0).map_err(node::other)?;
+    tracing::warn!(
+        file = %path.display(),
+        "the coordinator is a single point of failure: who is master is written in this file alone, and \
+         nobody is replaced while this process is down"
+    );
+    let settings = settings(file, life.0, true);
+    let mut runtime = Runtime::new(settings, listener, NoDriver).map_err(node::other)?;
+    let id = NodeId(node.number);
+    let core = core(options(file), id, life, random_u64()?, disk);
+    runtime
+        .add_with_journal(node.place(), life, core, journal)
+        .map_err(node::other)?;
+    up(node, life);
+    runtime.run(Some(stop)).map_err(node::other)
+}
+
+/// Where Redis clients connect, in a process that has a CURP client.
+fn front(redis: Option<SocketAddr>, client: NodeId, options: &Options) -> Result<Front, Fault> {
+    let Some(address) = redis else {
+        return Err(Fault::Config(
+            "a server or proxy of the cluster file has no `redis` address".to_owned(),
+        ));
+    };
+    let listener = TcpListener::bind(address).map_err(|error| Fault::Listen {
+        address,
+        listener: "Redis clients",
+        flag: "redis-port",
+        reason: error.to_string(),
+    })?;
+    let run_id = format!(
+        "{:016x}{:016x}{:08x}",
+        random_u64()?,
+        random_u64()?,
+        client.0
+    );
+    let settings = FrontSettings {
+        node: client,
+        faults: options.faults,
+        connections_max: CONNECTIONS_MAX,
+        redis: RedisSettings {
+            port: address.port(),
+            is_synced: false,
+            run_id,
+            ..RedisSettings::default()
+        },
+    };
+    Front::new(listener, settings).map_err(|error| Fault::io("cannot serve Redis clients", error))
+}
+
+fn pass_on(
+    file: &ClusterFile,
+    front: Front,
+    listener: TcpListener,
+    place: Place,
+    life: Life,
+    stop: &UnixStream,
+) -> Result<(), Fault> {
+    let seed = u64::from(place.node.0) << 32 | life.0;
+    let settings = settings(file, seed, true);
+    let mut runtime = Runtime::new(settings, listener, front).map_err(node::other)?;
+    let core = core(options(file), place.node, life, 0, Vec::new());
+    runtime.add(place, life, core);
+    runtime.open_datagrams(place.node).map_err(node::other)?;
+    tracing::info!(
+        node = place.node.0,
+        life = life.0,
+        "passes Redis clients' commands on; durability: memory"
+    );
+    runtime.run(Some(stop)).map_err(node::other)
+}
+
+/// Runs a proxy that the cluster file does not list.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_unlisted_proxy(
+    file: &ClusterFile,
+    listen: SocketAddr,
+    admin: Option<SocketAddr>,
+    stop: &UnixStream,
+) -> Result<(), Fault> {
+    // Drawn from so many that no two of one cluster are equal, so that its first life is its only one.
+    let drawn = u32::try_from(random_u64()? & u64::from(u32::MAX >> 1)).unwrap_or(0);
+    let place = Place {
+        node: NodeId(drawn.max(UNLISTED_FIRST)),
+        region: RegionId(0),
+    };
+    let listener = TcpListener::bind((listen.ip(), 0))
+        .map_err(|error| Fault::io("cannot listen for answers", error))?;
+    let front = front(Some(listen), place.node, &options(file))?;
+    // Answers until the proxy ends.
+    let _admin = admin
+        .map(|address| super::proxy_admin::serve(address, front.meter()))
+        .transpose()?;
+    pass_on(file, front, listener, place, Life(1), stop)
+}
+
+/// What a node says of itself.
+#[must_use]
+pub fn notes(core: &Node) -> Vec<(String, String)> {
+    let mut notes = Vec::new();
+    let mut note = |name: &str, value: String| notes.push((name.to_owned(), value));
+    if let Some(coordinator) = core.coordinator() {
+        note(STATE, COORDINATES.to_owned());
+        if let Some(config) = coordinator.config() {
+            let nodes = |members: &[Member]| {
+                let nodes: Vec<_> = members
+                    .iter()
+                    .map(|member| member.node.0.to_string())
+                    .collect();
+                nodes.join(" ")
+            };
+            note(
+                "view",
+                format!("{}.{}", config.view.epoch.0, config.view.wlv.0),
+            );
+            note("master", config.master.node.0.to_string());
+            note("backups", nodes(&config.backups));
+            note("witnesses", nodes(&config.witnesses));
+        }
+    }
+    if let Some(server) = core.server() {
+        let is_master = server.serves().is_some();
+        note(STATE, if is_master { SERVES } else { FOLLOWS }.to_owned());
+        if let Some(counts) = server.counts() {
+            note("fast", counts.fast.to_string());
+            note("synced first", counts.synced_first.to_string());
+            note("replayed", counts.replayed.to_string());
+            note("clients forgotten", counts.expired.to_string());
+        }
+        let (applied, state) = server.applied();
+        note("applied", applied.to_string());
+        let rows = server.served().unwrap_or(state).rows();
+        note("rows", rows.to_string());
+    }
+    if let Some(witness) = core.witness() {
+        note(STATE, WITNESSES.to_owned());
+        note(
+            "datagrams refused for their content",
+            witness.refused().to_string(),
+        );
+    }
+    if let Some(client) = core.client() {
+        note(STATE, PASSES_ON.to_owned());
+        note("waiting", client.waiting().to_string());
+    }
+    notes
+}

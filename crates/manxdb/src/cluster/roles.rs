@@ -1,0 +1,106 @@
+//! `manxdb coordinator|replica|witness|proxy`: one node of a cluster that replicates Redis's
+//! keys, by its role.
+
+use std::process::ExitCode;
+
+use super::curp;
+use super::file::{ClusterFile, ClusterProtocol, Node};
+use super::node;
+use crate::cli::{ClusterNode, CurpNodeArgs, CurpProxyArgs};
+use crate::fault::Fault;
+use crate::process::{start_log_of_environment, stop_signal};
+
+/// A role that a process can be started in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CurpRole {
+    /// Decides who does what.
+    Coordinator,
+    /// Master, backup or spare, as the coordinator decides.
+    Replica,
+    /// Keeps commands until they are synced.
+    Witness,
+}
+
+impl CurpRole {
+    /// As the cluster file names it.
+    fn in_file(self) -> &'static str {
+        match self {
+            Self::Coordinator => "coordinator",
+            Self::Replica => "server",
+            Self::Witness => "witness",
+        }
+    }
+
+    /// The node that is meant when none is named.
+    fn first(self, file: &ClusterFile) -> Option<&Node> {
+        let mut of_role = file.nodes.iter();
+        of_role.find(|node| node.role == self.in_file())
+    }
+}
+
+/// Runs a node until it is told to stop.
+///
+/// # Errors
+/// Whatever keeps it from starting.
+pub fn run(role: CurpRole, args: &CurpNodeArgs) -> Result<ExitCode, Fault> {
+    let file = read(&args.cluster)?;
+    let wanted = role.in_file();
+    let number = match args.node {
+        Some(number) => number,
+        None => role.first(&file).map(|node| node.number).ok_or_else(|| {
+            Fault::Config(format!("the cluster file lists no {wanted} to be that"))
+        })?,
+    };
+    let known = file.nodes.iter().find(|node| node.number == number);
+    match known {
+        Some(node) if node.role == wanted => {}
+        Some(node) => {
+            return Err(Fault::Config(format!(
+                "node {number} is a {} in the cluster file, not a {wanted}",
+                node.role
+            )));
+        }
+        None => {}
+    }
+    node::run(&ClusterNode {
+        cluster: args.cluster.clone(),
+        node: number,
+        parent: None,
+    })
+}
+
+/// Runs a proxy until it is told to stop.
+///
+/// # Errors
+/// Whatever keeps it from starting.
+pub fn run_proxy(args: &CurpProxyArgs) -> Result<ExitCode, Fault> {
+    let file = read(&args.cluster)?;
+    if let Some(number) = args.node {
+        let is_proxy = |node: &Node| node.number == number && node.role == "proxy";
+        if !file.nodes.iter().any(is_proxy) {
+            return Err(Fault::Config(format!(
+                "node {number} is no proxy of the cluster file; without --node a proxy needs no line there"
+            )));
+        }
+        return node::run(&ClusterNode {
+            cluster: args.cluster.clone(),
+            node: number,
+            parent: None,
+        });
+    }
+    start_log_of_environment("info")?;
+    let stop = stop_signal()?;
+    curp::run_unlisted_proxy(&file, args.listen, args.admin_listen, &stop)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &std::path::Path) -> Result<ClusterFile, Fault> {
+    let (file, path) = ClusterFile::read(path)?;
+    if file.protocol == ClusterProtocol::Curp {
+        return Ok(file);
+    }
+    Err(Fault::Config(format!(
+        "{} describes a cluster of another kind: protocol is not \"curp\"",
+        path.display()
+    )))
+}

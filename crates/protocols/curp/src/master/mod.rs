@@ -1,0 +1,251 @@
+//! The master: executes, answers what commutes at once, and syncs the rest first.
+//!
+//! | file | |
+//! |---|---|
+//! | `clients` | what clients ask for |
+//! | `unsynced` | which keys have updates that are not synced |
+//! | `sync` | bringing the log to the backups |
+//! | `records` | what witnesses forget, and what is replayed of theirs |
+//! | `views` | recovery, reconfiguration, opening |
+
+mod clients;
+mod records;
+mod sync;
+mod unsynced;
+mod views;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use self::unsynced::UnsyncedKeys;
+use crate::execute::Execute;
+use crate::garbage::GcLink;
+use crate::ids::{ClientId, Config, Epoch, Member, Position, RpcId, Stamp, View};
+use crate::message::{Change, CurpMessage, Entry};
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
+use crate::options::Options;
+use crate::replies::HeldReplies;
+use crate::rifl::Rifl;
+use crate::wire::GcEntry;
+
+/// Ticks without an answer after which a backup is sent something again.
+const PATIENCE_TICKS: u32 = 3;
+
+/// A client's request as the master gets it.
+#[derive(Debug, Clone)]
+pub(crate) struct RunRequest {
+    pub(crate) view: View,
+    pub(crate) rpc: RpcId,
+    pub(crate) ack: u64,
+    pub(crate) stamp: Stamp,
+    pub(crate) command: Vec<u8>,
+    pub(crate) sync: bool,
+}
+
+/// What a master is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It waits for a witness of the view whose master is gone.
+    Freezing {
+        /// That view.
+        old: Config,
+    },
+    /// It brings its backups up to its log, before anybody is served.
+    Filling,
+    /// It is open.
+    Serving,
+    /// It brings the backups of the next view up to its log; nobody is served meanwhile.
+    Changing {
+        /// The next view.
+        next: Config,
+    },
+}
+
+/// A backup as its master sees it.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) member: Member,
+    /// It has the log up to here.
+    pub(crate) acked: Position,
+    /// Whether it has to get everything first.
+    pub(crate) install: bool,
+    /// It was sent the log up to here; what is under way is what follows `acked`.
+    sent: Position,
+    in_flight: bool,
+    ticks: u32,
+    /// What it was told that all have.
+    told: Position,
+}
+
+impl Peer {
+    pub(crate) fn new(member: Member, acked: Position, install: bool) -> Self {
+        Self {
+            member,
+            acked,
+            install,
+            sent: acked,
+            in_flight: false,
+            ticks: 0,
+            told: 0,
+        }
+    }
+}
+
+/// The master of a view.
+pub struct Master<E> {
+    pub(crate) options: Options,
+    pub(crate) config: Config,
+    pub(crate) phase: Phase,
+    pub(crate) state: E,
+    pub(crate) rifl: Rifl,
+    /// What follows `synced`.
+    pub(crate) log: VecDeque<Entry>,
+    pub(crate) synced: Position,
+    pub(crate) peers: Vec<Peer>,
+    /// Which keys what is not synced has touched.
+    unsynced: UnsyncedKeys,
+    /// Places that may not be answered before they are synced.
+    conflicted: BTreeSet<Position>,
+    held: HeldReplies,
+    /// What witnesses may forget once it is synced.
+    garbage: VecDeque<(Position, GcEntry)>,
+    links: Vec<GcLink>,
+    /// Ticks since clients were heard of.
+    silent: BTreeMap<ClientId, u32>,
+    sync_is_due: bool,
+    /// What it did, for reports.
+    pub(crate) counts: MasterCounts,
+}
+
+/// What a master did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MasterCounts {
+    /// Updates answered before they were synced.
+    pub fast: u64,
+    /// Updates that were synced first.
+    pub synced_first: u64,
+    /// Requests done from the records of a witness, after a failure or because they were in the
+    /// way.
+    pub replayed: u64,
+    /// Clients forgotten.
+    pub expired: u64,
+}
+
+impl<E: Execute> Master<E> {
+    /// A master that is not open yet: `log` follows what all backups have.
+    pub(crate) fn new(
+        options: Options,
+        config: Config,
+        phase: Phase,
+        (state, rifl): (E, Rifl),
+        (synced, log): (Position, VecDeque<Entry>),
+        peers: Vec<Peer>,
+    ) -> Self {
+        let mut master = Self {
+            options,
+            config,
+            phase,
+            state,
+            rifl,
+            log: VecDeque::new(),
+            synced,
+            peers,
+            unsynced: UnsyncedKeys::default(),
+            conflicted: BTreeSet::new(),
+            held: HeldReplies::default(),
+            garbage: VecDeque::new(),
+            links: Vec::new(),
+            silent: BTreeMap::new(),
+            sync_is_due: false,
+            counts: MasterCounts::default(),
+        };
+        assert!(
+            !CurpMessage::names(&master.config.backups, master.config.master),
+            "a master is not its own backup"
+        );
+        assert!(
+            master.peers.iter().all(|peer| peer.acked == synced),
+            "all backups have what is synced, and nobody knows what more"
+        );
+        for entry in log {
+            if let Change::Executed { effects, .. } = &entry.change {
+                master.state.apply(effects);
+            }
+            master.push_entry(entry);
+        }
+        let clients: Vec<ClientId> = master.rifl.clients().collect();
+        master.silent.extend(clients.into_iter().map(|id| (id, 0)));
+        master
+    }
+
+    #[cfg(feature = "mutants")]
+    pub(crate) fn has(&self, mutant: Mutant) -> bool {
+        self.options.has(mutant)
+    }
+
+    /// The end of the log.
+    pub(crate) fn last(&self) -> Position {
+        self.synced + self.log.len() as Position
+    }
+
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.config.view.epoch
+    }
+
+    /// The epoch that it writes to backups in.
+    pub(crate) fn backup_epoch(&self) -> Epoch {
+        self.epoch()
+    }
+
+    pub(crate) fn is_serving(&self) -> bool {
+        self.phase == Phase::Serving
+    }
+
+    /// Appends an entry whose effects the state has.
+    fn push_entry(&mut self, entry: Entry) {
+        assert!(entry.epoch <= self.epoch(), "no entry of a master to come");
+        self.log.push_back(entry);
+        let last = self.last();
+        assert!(last > self.synced, "an entry follows what is synced");
+        let Some(entry) = self.log.back() else {
+            return;
+        };
+        self.rifl.take(last, &entry.change);
+        if let Change::Executed {
+            touched,
+            touches_all,
+            ..
+        } = &entry.change
+        {
+            self.unsynced.touch(last, touched, *touches_all);
+        }
+    }
+
+    pub(super) fn log_change(&mut self, change: Change) {
+        let epoch = self.epoch();
+        self.push_entry(Entry { epoch, change });
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let last = self.last();
+        self.rifl.check(last)?;
+        self.unsynced.check(self.synced, last)?;
+        if self.held.first().is_some_and(|at| at <= self.synced) {
+            return Err("an answer is held that could go".to_owned());
+        }
+        let garbage = self.garbage.iter().map(|(at, _)| *at);
+        if !garbage.is_sorted() {
+            return Err("garbage out of order".to_owned());
+        }
+        for peer in &self.peers {
+            if peer.acked > last || (peer.acked < self.synced && !peer.install) {
+                let (member, acked) = (peer.member, peer.acked);
+                return Err(format!("{member:?} has {acked} of {}..{last}", self.synced));
+            }
+        }
+        if self.is_serving() && self.links.len() != self.config.witnesses.len() {
+            return Err("a witness of the view is left out".to_owned());
+        }
+        Ok(())
+    }
+}

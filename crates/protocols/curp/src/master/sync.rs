@@ -1,0 +1,194 @@
+//! Bringing the log to the backups, in batches, behind each other.
+
+use manxdb_core::Nanos;
+
+use super::{Master, Peer, Phase};
+use crate::execute::Execute;
+use crate::ids::{Member, Position};
+use crate::message::{CurpMessage, Entry};
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
+use crate::node::{CurpTimer, Outbox};
+
+/// Entries of one message to a backup.
+const ENTRIES_A_MESSAGE: usize = 256;
+/// Bytes of one message to a backup, but for its last entry.
+const BYTES_A_MESSAGE: usize = 4 << 20;
+
+impl<E: Execute> Master<E> {
+    /// Starts a sync now or soon.
+    pub(super) fn plan_sync(&mut self, out: &mut impl Outbox) {
+        assert!(self.is_serving(), "batches are of a master that serves");
+        let waiting = self.log.len() as u64;
+        let after = self.options.sync_after;
+        if after == Nanos::ZERO || waiting >= self.options.batch {
+            self.start_sync(out);
+        } else if !self.sync_is_due {
+            self.sync_is_due = true;
+            let epoch = self.epoch();
+            out.set_timer(after, CurpTimer::SyncDue(epoch));
+        }
+    }
+
+    /// The time for a sync has come.
+    pub(crate) fn sync_due(&mut self, out: &mut impl Outbox) {
+        self.sync_is_due = false;
+        self.start_sync(out);
+    }
+
+    /// Sends every backup what it was not sent yet: a client waits for it. Not after what is
+    /// under way but behind it, or that client would wait for a third round trip.
+    pub(crate) fn start_sync(&mut self, out: &mut impl Outbox) {
+        for index in 0..self.peers.len() {
+            let peer = &self.peers[index];
+            let is_due = !peer.in_flight || !peer.install;
+            if is_due && (peer.install || peer.sent < self.last()) {
+                self.push(index, out);
+            }
+        }
+        self.progress(out);
+    }
+
+    pub(super) fn push(&mut self, index: usize, out: &mut impl Outbox) {
+        let (epoch, last, synced) = (self.epoch(), self.last(), self.synced);
+        let peer = &mut self.peers[index];
+        peer.in_flight = true;
+        peer.ticks = 0;
+        let (to, node) = (peer.member.life, peer.member.node);
+        if peer.install {
+            assert!(peer.acked <= last, "nobody has more than there is");
+            peer.sent = last;
+            let install = CurpMessage::Install {
+                to,
+                epoch,
+                last,
+                state: self.state.snapshot(),
+                rifl: self.rifl.clone(),
+            };
+            out.send(node, install);
+            return;
+        }
+        assert!(peer.acked >= synced, "all backups have what is synced");
+        peer.told = synced;
+        let after = peer.sent.max(synced);
+        assert!(after <= last, "nothing was sent from beyond the log");
+        let skip = usize::try_from(after - synced).unwrap_or(usize::MAX);
+        let entries = self.log.iter().skip(skip).take(ENTRIES_A_MESSAGE);
+        let mut bytes = 0;
+        let entries = entries.take_while(|entry| {
+            let fits = bytes < BYTES_A_MESSAGE;
+            bytes += entry.bytes();
+            fits
+        });
+        let entries: Vec<Entry> = entries.cloned().collect();
+        assert!(
+            !entries.is_empty() || after == last,
+            "a large entry goes alone, but it goes"
+        );
+        assert!(
+            entries.iter().all(|entry| entry.epoch <= epoch),
+            "a master sends what it or an earlier one has made"
+        );
+        peer.sent = after + entries.len() as Position;
+        assert!(peer.sent <= last, "no more is sent than there is");
+        let append = CurpMessage::Append {
+            to,
+            epoch,
+            after,
+            entries,
+            last,
+            synced,
+        };
+        out.send(node, append);
+    }
+
+    /// A backup has everything up to a place.
+    pub(crate) fn appended(&mut self, from: Member, at: Position, out: &mut impl Outbox) {
+        let last = self.last();
+        let Some(peer) = self.peers.iter_mut().find(|peer| peer.member == from) else {
+            return;
+        };
+        if at > last {
+            return; // not this log
+        }
+        peer.acked = peer.acked.max(at);
+        peer.sent = peer.sent.max(peer.acked);
+        peer.install = false;
+        peer.in_flight = peer.sent > peer.acked;
+        assert!(peer.sent <= last, "a backup has no more than its master");
+        self.progress(out);
+        if self.held.first().is_some() || !self.is_serving() {
+            self.start_sync(out);
+        } else if !self.log.is_empty() {
+            self.plan_sync(out);
+        }
+    }
+
+    /// Does what the backups' answers allow.
+    fn progress(&mut self, out: &mut impl Outbox) {
+        let acked = self.peers.iter().map(|peer| peer.acked);
+        let all = acked.clone().min().unwrap_or_else(|| self.last());
+        match &self.phase {
+            Phase::Serving => {
+                #[cfg(feature = "mutants")]
+                let all = if self.has(Mutant::SyncOfOne) {
+                    acked.max().unwrap_or(all)
+                } else {
+                    all
+                };
+                if all > self.synced {
+                    self.synced_up_to(all, out);
+                }
+            }
+            Phase::Filling | Phase::Changing { .. } => self.report_ready(out),
+            Phase::Freezing { .. } => {}
+        }
+    }
+
+    /// Tells the coordinator that the backups of the view to come have everything.
+    pub(super) fn report_ready(&self, out: &mut impl Outbox) {
+        let has_all = |peer: &Peer| !peer.install && peer.acked == self.last();
+        let ready = self.peers.iter().all(has_all);
+        #[cfg(feature = "mutants")]
+        let ready = ready || self.has(Mutant::OpensBeforeSync);
+        if !ready {
+            return;
+        }
+        let view = match &self.phase {
+            Phase::Filling => self.config.view,
+            Phase::Changing { next } => next.view,
+            Phase::Freezing { .. } | Phase::Serving => return,
+        };
+        assert!(
+            view.epoch >= self.epoch(),
+            "a view to come is not an earlier one"
+        );
+        out.send(self.options.coordinator, CurpMessage::Ready { view });
+    }
+
+    /// All backups have everything up to a place.
+    pub(super) fn synced_up_to(&mut self, synced: Position, out: &mut impl Outbox) {
+        assert!(synced >= self.synced, "what is synced stays so");
+        assert!(synced <= self.last(), "nothing is synced that is not there");
+        let count = usize::try_from(synced - self.synced).unwrap_or(usize::MAX);
+        let last = self.last();
+        self.log.drain(..count);
+        self.synced = synced;
+        assert_eq!(self.last(), last, "a sync moves no entry");
+        #[cfg(feature = "mutants")]
+        for peer in &mut self.peers {
+            peer.acked = peer.acked.max(synced); // with a planted defect: the log is gone
+        }
+        self.unsynced.synced_up_to(synced);
+        self.conflicted = self.conflicted.split_off(&(synced + 1));
+        for (to, message) in self.held.release(synced) {
+            out.send(to, message);
+        }
+        let first = self.held.first();
+        assert!(
+            first.is_none_or(|at| at > synced),
+            "nobody waits for nothing"
+        );
+        self.collect(out);
+    }
+}

@@ -1,0 +1,293 @@
+//! From one view to the next: recovery, reconfiguration, opening, and what is sent again meanwhile.
+
+use super::{Master, PATIENCE_TICKS, Peer, Phase};
+use crate::execute::Execute;
+use crate::garbage::GcLink;
+use crate::ids::{Config, Member, View};
+use crate::message::CurpMessage;
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
+use crate::node::Outbox;
+use crate::table::Recorded;
+
+impl<E: Execute> Master<E> {
+    /// A witness of the old view has stopped and gives its records: the only ones that count.
+    pub(crate) fn frozen(
+        &mut self,
+        from: Member,
+        view: View,
+        records: &[Recorded],
+        out: &mut impl Outbox,
+    ) {
+        let old = match &self.phase {
+            Phase::Freezing { old } => old,
+            #[cfg(feature = "mutants")]
+            Phase::Filling if self.has(Mutant::MixedWitnesses) => {
+                for record in records {
+                    self.replay(record, true);
+                }
+                return self.start_sync(out);
+            }
+            _ => return,
+        };
+        if view != old.view || !CurpMessage::names(&old.witnesses, from) {
+            return;
+        }
+        #[cfg(feature = "mutants")]
+        let records = if self.has(Mutant::NoReplay) {
+            &[]
+        } else {
+            records
+        };
+        for record in records {
+            self.replay(record, true);
+        }
+        assert!(
+            self.config.view.epoch > view.epoch,
+            "who recovers from a view has a later life than its master"
+        );
+        self.phase = Phase::Filling;
+        self.start_sync(out);
+    }
+
+    /// Goes over to other backups or witnesses: serves nobody until they have everything.
+    pub(crate) fn reconfigure(&mut self, new: Config, out: &mut impl Outbox) {
+        let newer = match &self.phase {
+            Phase::Serving => new.view > self.config.view,
+            Phase::Changing { next } => new.view > next.view,
+            Phase::Freezing { .. } | Phase::Filling => false,
+        };
+        if !newer {
+            return self.report_ready(out);
+        }
+        if new.view.epoch > self.epoch() {
+            // Somebody tried to take over and did not get there. Backups may have changed what
+            // not all of them had.
+            assert!(
+                matches!(self.phase, Phase::Serving | Phase::Changing { .. }),
+                "the epoch of a master that recovers is its own"
+            );
+            for peer in &mut self.peers {
+                // One that is no backup of the view in use may have been given another log whole.
+                let is_backup = CurpMessage::names(&self.config.backups, peer.member);
+                let install = peer.install || !is_backup;
+                *peer = Peer::new(peer.member, self.synced, install);
+            }
+            self.config.view.epoch = new.view.epoch;
+        }
+        let mut known = std::mem::take(&mut self.peers);
+        for member in &new.backups {
+            let same = known.iter().position(|peer| peer.member == *member);
+            let fresh = Peer::new(*member, self.synced, true);
+            self.peers
+                .push(same.map_or(fresh, |index| known.remove(index)));
+        }
+        assert_eq!(
+            self.peers.len(),
+            new.backups.len(),
+            "a peer for each backup"
+        );
+        assert!(
+            !CurpMessage::names(&new.backups, new.master),
+            "a master is not its own backup"
+        );
+        self.phase = Phase::Changing { next: new };
+        self.start_sync(out);
+    }
+
+    /// The coordinator has decided for a view: opens.
+    pub(crate) fn serve(&mut self, config: &Config, out: &mut impl Outbox) {
+        let awaited = match &self.phase {
+            Phase::Filling => self.config.view,
+            Phase::Changing { next } => next.view,
+            Phase::Freezing { .. } | Phase::Serving => return,
+        };
+        if awaited != config.view {
+            return;
+        }
+        assert!(
+            config.view.epoch >= self.epoch(),
+            "a view to open is not an earlier one"
+        );
+        let has_all = |peer: &Peer| peer.acked == self.last() && !peer.install;
+        assert!(
+            self.peers.iter().all(has_all) || !self.options.is_honest(),
+            "all backups of a view that opens have the whole log"
+        );
+        assert_ne!(
+            config.record_token, config.gc_token,
+            "clients cannot collect what they did not sync"
+        );
+        self.config = config.clone();
+        self.phase = Phase::Serving;
+        // The witnesses of this view are empty: there is nothing to collect of the last one.
+        self.garbage.clear();
+        let links = config.witnesses.iter().copied().map(GcLink::new);
+        self.links = links.collect();
+        self.synced_up_to(self.last(), out);
+        assert!(self.log.is_empty(), "a view begins with everything synced");
+    }
+
+    /// Looks after what should have been answered.
+    pub(crate) fn tick(&mut self, out: &mut impl Outbox) {
+        if let Phase::Freezing { old } = &self.phase {
+            for witness in &old.witnesses {
+                out.send(witness.node, CurpMessage::Freeze(old.view));
+            }
+            return;
+        }
+        let (last, synced) = (self.last(), self.synced);
+        for index in 0..self.peers.len() {
+            let peer = &mut self.peers[index];
+            peer.ticks += 1;
+            let lacks = peer.install || peer.acked < last || peer.told < synced;
+            if lacks && (!peer.in_flight || peer.ticks > PATIENCE_TICKS) {
+                peer.sent = peer.acked;
+                self.push(index, out);
+            }
+        }
+        if self.is_serving() {
+            for link in &self.links {
+                link.send_again(&self.config, out);
+            }
+            self.expire();
+        } else {
+            self.report_ready(out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use manxdb_core::{Nanos, NodeId, RequestId, Token, Work};
+
+    use super::*;
+    use crate::client::ClientAnswer;
+    use crate::coordinator::CoordinatorRecord;
+    use crate::execute::{Declared, Executed};
+    use crate::ids::{ClientId, Epoch, RpcId, Stamp, Wlv};
+    use crate::message::Change;
+    use crate::node::CurpTimer;
+    use crate::options::Options;
+    use crate::rifl::Rifl;
+
+    /// Each command is one key, and what it changes.
+    #[derive(Clone)]
+    struct OneKeyEach;
+
+    impl Execute for OneKeyEach {
+        fn declare(command: &[u8]) -> Option<Declared> {
+            Some(Declared {
+                keys: vec![command.to_vec()],
+                reads_only: false,
+            })
+        }
+        fn execute(&mut self, command: &[u8], _: Stamp) -> Executed {
+            Executed {
+                effects: command.to_vec(),
+                touched: vec![command.to_vec()],
+                ..Executed::default()
+            }
+        }
+        fn apply(&mut self, _: &[u8]) {}
+        fn snapshot(&self) -> Vec<u8> {
+            Vec::new()
+        }
+        fn restore(_: &[u8]) -> Option<Self> {
+            Some(Self)
+        }
+        fn empty() -> Self {
+            Self
+        }
+    }
+
+    /// What a master said.
+    #[derive(Default)]
+    struct Said(Vec<(NodeId, CurpMessage)>);
+
+    impl Outbox for Said {
+        fn send(&mut self, to: NodeId, body: CurpMessage) {
+            self.0.push((to, body));
+        }
+        fn set_timer(&mut self, _: Nanos, _: CurpTimer) {}
+        fn reply(&mut self, _: RequestId, _: ClientAnswer) {}
+        fn persist(&mut self, _: CoordinatorRecord, _: Token) {}
+        fn work(&mut self, _: Work) {}
+    }
+
+    fn member(node: u32) -> Member {
+        Member {
+            node: NodeId(node),
+            life: 1,
+        }
+    }
+
+    fn config(epoch: u64, master: u32, backup: u32) -> Config {
+        Config {
+            view: View {
+                epoch: Epoch(epoch),
+                wlv: Wlv(u32::try_from(epoch).unwrap()),
+            },
+            master: member(master),
+            backups: vec![member(backup)],
+            witnesses: vec![member(5), member(6)],
+            record_token: 1,
+            gc_token: 2,
+        }
+    }
+
+    fn record(seq: u64, command: &str) -> Recorded {
+        let client = ClientId(1);
+        Recorded {
+            rpc: RpcId { client, seq },
+            stamp: (0, 0),
+            command: command.as_bytes().to_vec(),
+        }
+    }
+
+    /// The end of the log of a master that has said that it is ready after it recovered from the first
+    /// witness, once the second one has spoken too.
+    fn after_two_witnesses(options: Options) -> u64 {
+        let (old, new) = (config(1, 1, 2), config(2, 2, 3));
+        let mut rifl = Rifl::default();
+        rifl.take(1, &Change::Opened(ClientId(1)));
+        let mut master = Master::new(
+            options,
+            new.clone(),
+            Phase::Freezing { old: old.clone() },
+            (OneKeyEach, rifl),
+            (1, VecDeque::new()),
+            vec![Peer::new(member(3), 1, false)],
+        );
+        let mut said = Said::default();
+        master.frozen(member(9), old.view, &[record(1, "a")], &mut said);
+        assert_eq!(master.last(), 1, "no witness of the view");
+        master.frozen(member(5), old.view, &[record(1, "a")], &mut said);
+        assert_eq!((master.last(), master.phase == Phase::Filling), (2, true));
+        master.appended(member(3), 2, &mut said);
+        let is_ready = |(to, body): &(NodeId, CurpMessage)| {
+            *to == options.coordinator && *body == CurpMessage::Ready { view: new.view }
+        };
+        assert!(said.0.iter().any(is_ready));
+        master.frozen(member(6), old.view, &[record(2, "b")], &mut said);
+        master.last()
+    }
+
+    #[test]
+    fn a_master_that_is_ready_takes_nothing_of_a_second_witness() {
+        assert_eq!(after_two_witnesses(Options::default()), 2);
+    }
+
+    #[cfg(feature = "mutants")]
+    #[test]
+    fn a_recovery_from_two_witnesses_is_found() {
+        let options = Options {
+            mutant: Some(Mutant::MixedWitnesses),
+            ..Options::default()
+        };
+        let last = after_two_witnesses(options);
+        assert_eq!(last, 3, "an entry that no backup has when the view opens");
+    }
+}

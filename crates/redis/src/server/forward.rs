@@ -1,0 +1,225 @@
+//! For a server that keeps no data: which commands the connection answers itself, and which go to
+//! where the data is.
+
+use super::client::ClientId;
+use super::state::Server;
+use super::waiting::timeout_reply;
+use crate::command::Command;
+use crate::error::CommandError;
+use crate::lists::blocking::timeout_millis;
+use crate::resp::{Protocol, Reply};
+use crate::table::{self, Flags, Group, Run};
+
+/// What is to be done with a command of a connection.
+#[derive(Debug)]
+pub enum Forward {
+    /// The connection answers it: [`Server::handle`] does.
+    Here,
+    /// It is about data.
+    Data(DataCall),
+    /// It cannot be done.
+    Refused(Reply),
+}
+
+/// Commands on data, to be run together where the data is.
+#[derive(Debug, Clone)]
+pub struct DataCall {
+    /// The chosen database.
+    pub db: usize,
+    /// What the answer is written in.
+    pub protocol: Protocol,
+    /// One command, or those between MULTI and EXEC.
+    pub commands: Vec<Command>,
+    /// Whether they are those between MULTI and EXEC: the answer is an array.
+    pub is_transaction: bool,
+    /// For how long it may wait for a key, in milliseconds; 0: for ever. Nothing: it never does.
+    pub waits_millis: Option<u64>,
+    /// Whether the client wants no reply (CLIENT REPLY).
+    pub is_silent: bool,
+}
+
+impl DataCall {
+    /// What is answered when it waited in vain.
+    #[must_use]
+    pub fn timeout_reply(&self) -> Reply {
+        let name = self
+            .commands
+            .first()
+            .and_then(|command| table::find(command.name()));
+        timeout_reply(name.map_or("", |spec| spec.name))
+    }
+}
+
+impl Server {
+    /// Says who does a command. Of EXEC the queue is taken: the transaction is over here.
+    pub fn forward(&mut self, id: ClientId, command: &Command) -> Forward {
+        let Ok(spec) = table::admit(command) else {
+            return Forward::Here;
+        };
+        if self.check(id, spec, command).is_err() {
+            return Forward::Here;
+        }
+        let Some(client) = self.clients.get_mut(&id) else {
+            return Forward::Here;
+        };
+        if spec.name == "watch" || spec.group == Group::PubSub {
+            let name = spec.name.to_uppercase();
+            return refused(format!(
+                "ERR {name} is not supported by a replicated server"
+            ));
+        }
+        let is_queued =
+            client.transaction.is_some() && !spec.flags.has(Flags::NO_MULTI) && spec.name != "quit";
+        if is_queued {
+            return Forward::Here;
+        }
+        if spec.name == "exec" {
+            return self.forward_transaction(id);
+        }
+        if !matches!(spec.run, Run::Data(_)) {
+            return Forward::Here;
+        }
+        client.last_command = spec.name;
+        let waits_millis = if spec.flags.has(Flags::BLOCKING) {
+            let at = match spec.name {
+                "blmpop" | "bzmpop" => 1,
+                _ => command.len() - 1,
+            };
+            match timeout_millis(command.arg(at)) {
+                Ok(millis) => Some(millis),
+                Err(wrong) => return Forward::Refused(Reply::Error(wrong)),
+            }
+        } else {
+            None
+        };
+        self.data_call(id, vec![command.clone()], false, waits_millis)
+    }
+
+    fn forward_transaction(&mut self, id: ClientId) -> Forward {
+        let Some(client) = self.clients.get_mut(&id) else {
+            return Forward::Here;
+        };
+        match &client.transaction {
+            Some(open) if !open.is_broken => {}
+            _ => return Forward::Here, // it is refused there
+        }
+        let commands = client
+            .transaction
+            .take()
+            .map_or(Vec::new(), |open| open.queue);
+        client.last_command = "exec";
+        let is_data = |command: &Command| {
+            let spec = table::find(command.name());
+            spec.is_some_and(|spec| matches!(spec.run, Run::Data(_)))
+        };
+        if let Some(other) = commands.iter().find(|command| !is_data(command)) {
+            let name = String::from_utf8_lossy(other.name()).to_uppercase();
+            return refused(format!(
+                "EXECABORT Transaction discarded because {name} is not supported in a replicated \
+                 transaction."
+            ));
+        }
+        self.data_call(id, commands, true, None)
+    }
+
+    fn data_call(
+        &mut self,
+        id: ClientId,
+        commands: Vec<Command>,
+        is_transaction: bool,
+        waits_millis: Option<u64>,
+    ) -> Forward {
+        let db = self.clients.get(&id).map_or(0, |client| client.db);
+        self.commands += 1;
+        assert!(
+            is_transaction || commands.len() == 1,
+            "several commands at once are a transaction"
+        );
+        Forward::Data(DataCall {
+            db,
+            protocol: self.protocol(id),
+            commands,
+            is_transaction,
+            waits_millis,
+            is_silent: self.by_reply_mode(id, Reply::OK) == Reply::Later,
+        })
+    }
+
+    /// Adds a section to INFO, or replaces it.
+    pub fn set_info(&mut self, section: &'static str, lines: Vec<(String, String)>) {
+        self.more_info.insert(section, lines);
+    }
+}
+
+fn refused(why: String) -> Forward {
+    Forward::Refused(Reply::Error(CommandError::new(why)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::Settings;
+    use crate::{Keyspace, Stamp};
+
+    struct Front {
+        server: Server,
+        id: ClientId,
+    }
+
+    impl Front {
+        fn new() -> Self {
+            let mut server = Server::new(Keyspace::new(), Settings::default(), 0);
+            let id = server.connect("here".to_owned(), 0);
+            Self { server, id }
+        }
+
+        fn ask(&mut self, words: &[&str]) -> Result<Reply, DataCall> {
+            let command = Command::of(words);
+            match self.server.forward(self.id, &command) {
+                Forward::Data(call) => Err(call),
+                Forward::Refused(reply) => Ok(reply),
+                Forward::Here => Ok(self
+                    .server
+                    .handle(self.id, &command, Stamp::new(1, 1))
+                    .reply),
+            }
+        }
+    }
+
+    #[test]
+    fn commands_on_data_go_elsewhere_with_their_database() {
+        let mut front = Front::new();
+        assert_eq!(front.ask(&["SELECT", "3"]).unwrap(), Reply::OK);
+        let call = front.ask(&["SET", "a", "1"]).unwrap_err();
+        assert_eq!(
+            (call.db, call.commands.len(), call.is_transaction),
+            (3, 1, false)
+        );
+        assert!(front.ask(&["SET", "a"]).unwrap().is_error());
+        assert!(front.ask(&["WATCH", "a"]).unwrap().is_error());
+        assert!(front.ask(&["SUBSCRIBE", "a"]).unwrap().is_error());
+        let call = front.ask(&["BLPOP", "l", "0.5"]).unwrap_err();
+        assert_eq!(call.waits_millis, Some(500));
+        assert_eq!(call.timeout_reply(), Reply::NullArray);
+    }
+
+    #[test]
+    fn a_transaction_goes_as_a_whole() {
+        let mut front = Front::new();
+        assert_eq!(front.ask(&["MULTI"]).unwrap(), Reply::OK);
+        assert_eq!(front.ask(&["INCR", "a"]).unwrap(), Reply::Simple("QUEUED"));
+        assert_eq!(front.ask(&["INCR", "b"]).unwrap(), Reply::Simple("QUEUED"));
+        let call = front.ask(&["EXEC"]).unwrap_err();
+        assert!(call.is_transaction && call.commands.len() == 2);
+        assert!(front.ask(&["EXEC"]).unwrap().is_error(), "it is over");
+        front.ask(&["MULTI"]).unwrap();
+        front.ask(&["PING"]).unwrap();
+        assert!(
+            front.ask(&["EXEC"]).unwrap().is_error(),
+            "no command on data"
+        );
+        front.ask(&["MULTI"]).unwrap();
+        assert!(front.ask(&["NOPE"]).unwrap().is_error());
+        assert!(front.ask(&["EXEC"]).unwrap().is_error(), "it was broken");
+    }
+}
