@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::Path;
 
+use manxdb_lab::systems::SystemName;
+
 use crate::support::{laboratory, output};
 
 const EXPERIMENTS: [&str; 16] = [
@@ -120,7 +122,8 @@ fn a_part_of_an_experiment_can_be_run() {
     let (code, _, error) = lab(&[&part[..], &["90"]].concat(), directory.path());
     assert_eq!(code, Some(0), "{error}");
     let rows = String::from_utf8(read(directory.path(), "data.csv")).unwrap();
-    assert_eq!(rows.lines().count(), 2, "{rows}");
+    // A line of names, and one for each system.
+    assert_eq!(rows.lines().count(), 1 + SystemName::ALL.len(), "{rows}");
     let report = String::from_utf8(read(directory.path(), "report.md")).unwrap();
     assert!(report.contains("one point was run"), "{report}");
     let (code, _, error) = lab(&[&part[..], &["91"]].concat(), directory.path());

@@ -264,11 +264,26 @@ fn transfer(path: &dyn CommitPath, accounts: [u64; 2], note: Vec<u8>) -> Result<
     }
 }
 
+/// How far the workers may go, and when they end. Each transfer leaves a row: without a bound a fast
+/// machine would fill all memory before a slow strike is over.
+struct Orders {
+    granted: AtomicU64,
+    stop: AtomicBool,
+}
+
+/// Transfers that a worker may make for each thing that is waited for; with three of these the rows
+/// of all workers fill less than half of the memory that two servers have.
+const GRANT: u64 = 300;
+
 /// Moves money until it is told to end; how much it has moved, and its longest pause.
-fn work(path: &dyn CommitPath, own: u64, done: &AtomicU64, stop: &AtomicBool) -> (u64, Duration) {
+fn work(path: &dyn CommitPath, own: u64, done: &AtomicU64, orders: &Orders) -> (u64, Duration) {
     let mut random = Random::stream(own, &[1]);
     let (mut count, mut longest, mut last) = (0, Duration::ZERO, Instant::now());
-    while !stop.load(Ordering::Relaxed) {
+    while !orders.stop.load(Ordering::Relaxed) {
+        if count >= orders.granted.load(Ordering::Relaxed) {
+            thread::yield_now();
+            continue;
+        }
         let from = random.below(ACCOUNTS.into());
         let to = (from + 1 + random.below(u64::from(ACCOUNTS) - 1)) % u64::from(ACCOUNTS);
         let note = format!("note {own} {count:06}").into_bytes();
@@ -332,36 +347,40 @@ fn everybody_goes_on<W: Transport>(
         Durability::Async,
     )
     .unwrap();
-    let stop = AtomicBool::new(false);
+    let orders = Orders {
+        granted: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+    };
     let done: Vec<AtomicU64> = (0..4).map(|_| AtomicU64::new(0)).collect();
     let counts: Vec<u64> = thread::scope(|scope| {
-        let _end = End(&houses, &stop);
+        let _end = End(&houses, &orders.stop);
         for house in &houses {
             house.run(scope);
         }
         let workers = done.iter().zip(0..).map(|(done, own)| {
-            let (path, stop) = (&houses[usize::from(own >= 2)].path, &stop);
-            scope.spawn(move || work(path, own, done, stop))
+            let (path, orders) = (&houses[usize::from(own >= 2)].path, &orders);
+            scope.spawn(move || work(path, own, done, orders))
         });
         let workers: Vec<_> = workers.collect();
-        let go_on = |what: &str| {
+        let go_on = |what: &str, strike: &mut dyn FnMut()| {
             let before: Vec<u64> = done.iter().map(|one| one.load(Ordering::Relaxed)).collect();
+            orders.granted.fetch_add(GRANT, Ordering::Relaxed);
+            strike();
             until(what, || {
                 let mut pairs = done.iter().zip(&before);
                 pairs.all(|(one, before)| one.load(Ordering::Relaxed) > before + 20)
             });
         };
-        go_on("all work");
+        go_on("all work", &mut || {});
         for (server, how) in strikes {
-            rack.strike(server, how);
-            go_on("all go on");
+            go_on("all go on", &mut || rack.strike(server, how));
         }
         let have_heard = || {
             let mut epochs = houses.iter().map(|house| &house.watched.epoch);
             epochs.all(|epoch| epoch.load(Ordering::Relaxed) == 2)
         };
         until("all recovery coordinators have heard of it", have_heard);
-        stop.store(true, Ordering::Relaxed);
+        orders.stop.store(true, Ordering::Relaxed);
         let ended = workers.into_iter().map(|worker| worker.join().unwrap());
         let ended: Vec<_> = ended.collect();
         println!("{ended:?}");
