@@ -66,7 +66,7 @@ fn is_bounded(command: &Command) -> bool {
         digits > 4
     });
     let named = |name: &&str| command.name().eq_ignore_ascii_case(name.as_bytes());
-    longest < 1 << 16 && !(has_large_number && is_grown_by_a_number.iter().any(|name| named(name)))
+    longest < 1 << 16 && !(has_large_number && is_grown_by_a_number.iter().any(named))
 }
 
 fn check(reply: &Reply, effects: &Effects) {

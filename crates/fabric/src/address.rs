@@ -6,7 +6,7 @@ use std::fmt;
 pub const WORD: u64 = 8;
 /// The same, where memory is indexed.
 pub const WORD_LENGTH: usize = 8;
-const _: () = assert!(WORD as usize == WORD_LENGTH, "a word has one length");
+const _: () = assert!(WORD == WORD_LENGTH as u64, "a word has one length");
 const _: () = assert!(
     size_of::<u64>() == WORD_LENGTH && align_of::<u64>() == WORD_LENGTH,
     "a word is read and written by one instruction"

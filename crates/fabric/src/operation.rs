@@ -5,7 +5,7 @@ use crate::address::{Address, ServerId, WORD};
 /// Bytes that one operation moves at most: as many as every carrier takes in one piece.
 pub const BYTES_MAX: u64 = 1 << 20;
 const _: () = assert!(
-    BYTES_MAX % WORD == 0 && BYTES_MAX <= u32::MAX as u64,
+    BYTES_MAX.is_multiple_of(WORD) && BYTES_MAX <= u32::MAX as u64,
     "the longest operation is whole words, of a length that every carrier can state"
 );
 

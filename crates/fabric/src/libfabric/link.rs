@@ -20,7 +20,7 @@ use crate::operation::Fault;
 /// Bytes of a slot: what is sent, and what was there before.
 const SLOT: u64 = 2 * PIECE;
 const _: () = assert!(
-    SLOT >= OPERANDS + WORD && SLOT % WORD == 0,
+    SLOT >= OPERANDS + WORD && SLOT.is_multiple_of(WORD),
     "a slot holds the operands of a swap and what was there"
 );
 

@@ -18,7 +18,7 @@ pub(super) const PIECE: u64 = 16 << 10;
 /// Calls under way at a port at most.
 pub(super) const DEPTH: u32 = 64;
 const _: () = assert!(
-    PIECE % WORD == 0 && PIECE <= BYTES_MAX,
+    PIECE.is_multiple_of(WORD) && PIECE <= BYTES_MAX,
     "a call moves whole words, and no more than an operation"
 );
 

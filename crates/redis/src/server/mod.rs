@@ -34,8 +34,8 @@ pub use call::Call;
 pub use client::ClientId;
 pub use config::Settings;
 pub use forward::{DataCall, Forward};
-pub use state::{Handled, Needs, Server};
 pub(crate) use hello::REDIS_VERSION;
+pub use state::{Handled, Needs, Server};
 pub use waiting::timeout_reply;
 
 use crate::table::{CommandSpec, Flags, Group, Keys, connection};
