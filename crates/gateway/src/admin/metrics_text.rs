@@ -48,16 +48,26 @@ pub fn render(gauges: &[Gauge]) -> String {
     let mut last = "";
     // Writing to a String cannot fail.
     for Gauge { name, value } in gauges {
-        let family = name.split('{').next().unwrap_or(name);
+        let (family, kind) = family_of(name);
         if family != last {
-            let is_counter = family.ends_with("_total");
-            let kind = if is_counter { "counter" } else { "gauge" };
             let _ = writeln!(text, "# TYPE {family} {kind}");
             last = family;
         }
         let _ = writeln!(text, "{name} {value}");
     }
     text
+}
+
+/// The name that a sample's type is said of, and the type.
+fn family_of(name: &str) -> (&str, &'static str) {
+    let sample = name.split('{').next().unwrap_or(name);
+    let of_histogram = ["_seconds_bucket", "_seconds_sum", "_seconds_count"];
+    if of_histogram.iter().any(|end| sample.ends_with(end)) {
+        let end = sample.rfind('_').unwrap_or(sample.len());
+        return (&sample[..end], "histogram");
+    }
+    let is_counter = sample.ends_with("_total");
+    (sample, if is_counter { "counter" } else { "gauge" })
 }
 
 #[cfg(test)]
@@ -82,6 +92,19 @@ mod tests {
             )
         );
         assert!(text.contains("# TYPE manxdb_storage_compactions_total counter\n"));
+    }
+
+    #[test]
+    fn samples_of_a_histogram_share_its_type() {
+        let samples = ["bucket{le=\"1\"}", "count", "sum"].map(|end| Gauge {
+            name: format!("manxdb_test_seconds_{end}"),
+            value: 1.0,
+        });
+        let text = render(&samples);
+        let expected = "# TYPE manxdb_test_seconds histogram\n\
+                        manxdb_test_seconds_bucket{le=\"1\"} 1\n\
+                        manxdb_test_seconds_count 1\nmanxdb_test_seconds_sum 1\n";
+        assert!(text.ends_with(expected), "{text}");
     }
 
     #[test]

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use manxdb_gateway::admin::{AdminSources, Gauge, HealthReport};
 use manxdb_gateway::mysql::SERVER_VERSION;
 use manxdb_gateway::redis::RedisCounters;
-use manxdb_sql::session::{Instance, SlowStatement};
+use manxdb_sql::session::{
+    Instance, KindLatency, LATENCY_BOUNDS_MICROS, MetricsSnapshot, STATEMENT_KINDS, SlowStatement,
+};
 use serde_json::{Value, json};
 
 use super::health::StoreHealth;
@@ -106,17 +108,64 @@ fn gauges(store: &Store, instance: &Instance) -> Vec<Gauge> {
         ("manxdb_sql_plan_cache_misses_total", seen.plan_cache_misses),
         ("manxdb_sql_slow_statements_total", seen.slow_statements),
         ("manxdb_sql_rows_sent_total", seen.rows_sent),
-        ("manxdb_sql_statements_total", seen.statements.iter().sum()),
+        (
+            "manxdb_sql_statements_total",
+            seen.kinds.iter().map(KindLatency::count).sum(),
+        ),
         ("manxdb_sql_errors_total", seen.errors.values().sum()),
     ] {
         add(name, value as f64);
     }
-    #[allow(clippy::cast_precision_loss)]
-    add(
-        "manxdb_sql_statement_seconds_total",
-        seen.latency_sum_micros as f64 / 1e6,
-    );
+    for (part, micros) in seen.time.parts() {
+        add(
+            &format!("manxdb_sql_time_seconds_total{{part=\"{part}\"}}"),
+            seconds(micros.unsigned_abs()),
+        );
+    }
+    gauges.extend(statement_histograms(&seen));
     gauges
+}
+
+/// Durations of statements by kind, as one histogram for each kind that was asked.
+fn statement_histograms(seen: &MetricsSnapshot) -> Vec<Gauge> {
+    const NAME: &str = "manxdb_sql_statement_seconds";
+    let mut samples = Vec::new();
+    #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
+    let mut add = |name: String, value: u64| {
+        samples.push(Gauge {
+            name,
+            value: value as f64,
+        });
+    };
+    let asked = || {
+        let kinds = seen.kinds.iter().zip(STATEMENT_KINDS);
+        kinds.filter(|(latency, _)| latency.count() > 0)
+    };
+    for (latency, (_, kind, _)) in asked() {
+        let mut below = 0;
+        let bounds = LATENCY_BOUNDS_MICROS.map(|bound| seconds(bound.unsigned_abs()).to_string());
+        let bounds = bounds.into_iter().chain(["+Inf".to_owned()]);
+        for (bound, counted) in bounds.zip(latency.buckets) {
+            below += counted;
+            add(
+                format!("{NAME}_bucket{{kind=\"{kind}\",le=\"{bound}\"}}"),
+                below,
+            );
+        }
+        add(format!("{NAME}_count{{kind=\"{kind}\"}}"), latency.count());
+    }
+    for (latency, (_, kind, _)) in asked() {
+        samples.push(Gauge {
+            name: format!("{NAME}_sum{{kind=\"{kind}\"}}"),
+            value: seconds(latency.sum_micros),
+        });
+    }
+    samples
+}
+
+#[allow(clippy::cast_precision_loss)] // sums beyond 285 years are not met
+fn seconds(micros: u64) -> f64 {
+    micros as f64 / 1e6
 }
 
 fn slow_statement(slow: &SlowStatement) -> Value {
@@ -130,13 +179,6 @@ fn slow_statement(slow: &SlowStatement) -> Value {
         "connection": slow.connection,
         "rows": slow.rows,
         "error": slow.error,
-        "split_micros": {
-            "parse": slow.split.parse,
-            "plan": slow.split.plan,
-            "lock_wait": slow.split.lock_wait,
-            "execute": slow.split.execute,
-            "commit": slow.split.commit,
-            "send": slow.split.send,
-        },
+        "split_micros": Value::from_iter(slow.split.parts()),
     })
 }

@@ -1,9 +1,11 @@
 //! The binary as its users meet it: real processes, signals, files.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
+use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::Command;
 
 use crate::support::{Server, manxdb, output};
@@ -183,20 +185,60 @@ fn a_backup_of_a_running_server_is_verified_and_restored() {
     assert!(!databases.contains(&"later".to_owned()), "{databases:?}");
 }
 
+/// Every name of a metric in a text.
+fn metrics_named_in(text: &str) -> BTreeSet<&str> {
+    let is_part = |letter: char| letter.is_ascii_lowercase() || letter == '_';
+    let words = text.split(|letter| !is_part(letter));
+    words
+        .filter(|word| word.starts_with("manxdb_"))
+        .map(family)
+        .collect()
+}
+
+/// The name that a sample of a histogram is listed under.
+fn family(name: &str) -> &str {
+    let ends = ["_bucket", "_sum", "_count"];
+    let end = ends.iter().find_map(|end| name.strip_suffix(end));
+    end.filter(|name| name.ends_with("_seconds"))
+        .unwrap_or(name)
+}
+
 #[test]
-fn every_metric_has_the_name_of_the_product() {
+fn every_metric_is_explained_and_every_explained_one_served() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(directory.path());
+    let mut client = server.connect(crate::support::PASSWORD).unwrap();
+    client.query_drop("SELECT 1").unwrap();
     let mut link = TcpStream::connect(&server.admin).unwrap();
     link.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
     let mut answer = String::new();
     link.read_to_string(&mut answer).unwrap();
     let (_, page) = answer.split_once("\r\n\r\n").unwrap();
-    let named = |line: &&str| line.starts_with("manxdb_") || line.starts_with('#');
-    let others: Vec<&str> = page
+    let served: BTreeSet<&str> = page
         .lines()
-        .filter(|line| !line.is_empty() && !named(line))
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(|line| family(line.split(['{', ' ']).next().unwrap_or_default()))
         .collect();
-    assert!(others.is_empty(), "{others:?}");
-    assert!(page.contains("manxdb_storage_live_bytes"), "{page}");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
+    let operations = read("docs/operations.md");
+    let unexplained: Vec<_> = served
+        .difference(&metrics_named_in(&operations))
+        .copied()
+        .collect();
+    assert!(
+        unexplained.is_empty(),
+        "not in docs/operations.md: {unexplained:?}"
+    );
+    for file in ["docs/operations.md", "packaging/grafana.json"] {
+        let text = read(file);
+        let unserved: Vec<_> = metrics_named_in(&text)
+            .difference(&served)
+            .copied()
+            .collect();
+        assert!(
+            unserved.is_empty(),
+            "{file} names what no server tells: {unserved:?}"
+        );
+    }
 }

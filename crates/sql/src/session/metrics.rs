@@ -1,7 +1,7 @@
 //! Counters and the slow-statement ring that the admin listener shows.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -78,6 +78,38 @@ pub struct TimeSplit {
     pub send: i64,
 }
 
+impl TimeSplit {
+    /// The parts with the names that operators see, in the order in which they are spent.
+    #[must_use]
+    pub const fn parts(&self) -> [(&'static str, i64); 6] {
+        [
+            ("parse", self.parse),
+            ("plan", self.plan),
+            ("lock_wait", self.lock_wait),
+            ("execute", self.execute),
+            ("commit", self.commit),
+            ("send", self.send),
+        ]
+    }
+}
+
+/// How long statements of one kind took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KindLatency {
+    /// Statements by duration, bounds in [`LATENCY_BOUNDS_MICROS`], one more for the rest.
+    pub buckets: [u64; 17],
+    /// Sum of all durations, microseconds.
+    pub sum_micros: u64,
+}
+
+impl KindLatency {
+    /// Statements that ended.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}
+
 /// A statement that took longer than `long_query_time`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlowStatement {
@@ -105,13 +137,11 @@ pub struct SlowStatement {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MetricsSnapshot {
     /// Statements by kind, in the order of [`STATEMENT_KINDS`].
-    pub statements: [u64; 12],
+    pub kinds: [KindLatency; 12],
+    /// Where the time of all statements went.
+    pub time: TimeSplit,
     /// Errors by MySQL number.
     pub errors: BTreeMap<u16, u64>,
-    /// Statements by duration, bounds in [`LATENCY_BOUNDS_MICROS`], one more for the rest.
-    pub latency: [u64; 17],
-    /// Sum of all durations, microseconds.
-    pub latency_sum_micros: u64,
     /// Sessions open now.
     pub connections: u64,
     /// Sessions ever opened.
@@ -134,13 +164,18 @@ pub struct MetricsSnapshot {
     pub rows_sent: u64,
 }
 
+#[derive(Debug, Default)]
+struct KindCounters {
+    buckets: [AtomicU64; 17],
+    sum_micros: AtomicU64,
+}
+
 /// The counters themselves.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    statements: [AtomicU64; 12],
+    kinds: [KindCounters; 12],
+    time: [AtomicI64; 6],
     errors: Mutex<BTreeMap<u16, u64>>,
-    latency: [AtomicU64; 17],
-    latency_sum: AtomicU64,
     pub connections_total: AtomicU64,
     pub commits: AtomicU64,
     pub rollbacks: AtomicU64,
@@ -159,16 +194,22 @@ pub(crate) fn count(counter: &AtomicU64) {
 }
 
 impl Metrics {
-    /// A statement ended after `micros`.
-    pub(crate) fn statement(&self, kind: StatementKind, micros: i64) {
-        if let Some(counter) = self.statements.get(kind as usize) {
-            count(counter);
+    /// A statement ended after `micros`, which were spent like this.
+    pub(crate) fn statement(&self, kind: StatementKind, micros: i64, split: &TimeSplit) {
+        for (counter, (_, part)) in self.time.iter().zip(split.parts()) {
+            if part > 0 {
+                counter.fetch_add(part, Ordering::Relaxed);
+            }
         }
+        let Some(counters) = self.kinds.get(kind as usize) else {
+            return;
+        };
         let bucket = LATENCY_BOUNDS_MICROS.partition_point(|bound| *bound < micros);
-        if let Some(counter) = self.latency.get(bucket) {
+        if let Some(counter) = counters.buckets.get(bucket) {
             count(counter);
         }
-        self.latency_sum
+        counters
+            .sum_micros
             .fetch_add(u64::try_from(micros).unwrap_or(0), Ordering::Relaxed);
     }
 
@@ -206,11 +247,22 @@ impl Metrics {
     /// All counters.
     pub(crate) fn snapshot(&self, connections: usize) -> MetricsSnapshot {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let [parse, plan, lock_wait, execute, commit, send] =
+            std::array::from_fn(|i| self.time[i].load(Ordering::Relaxed));
         MetricsSnapshot {
-            statements: std::array::from_fn(|i| read(&self.statements[i])),
+            kinds: std::array::from_fn(|kind| KindLatency {
+                buckets: std::array::from_fn(|i| read(&self.kinds[kind].buckets[i])),
+                sum_micros: read(&self.kinds[kind].sum_micros),
+            }),
+            time: TimeSplit {
+                parse,
+                plan,
+                lock_wait,
+                execute,
+                commit,
+                send,
+            },
             errors: self.errors.lock().clone(),
-            latency: std::array::from_fn(|i| read(&self.latency[i])),
-            latency_sum_micros: read(&self.latency_sum),
             connections: connections as u64,
             connections_total: read(&self.connections_total),
             commits: read(&self.commits),
@@ -239,14 +291,22 @@ mod tests {
     #[test]
     fn durations_fall_into_the_bucket_whose_bound_they_do_not_pass() {
         let metrics = Metrics::default();
-        metrics.statement(StatementKind::Select, 50);
-        metrics.statement(StatementKind::Select, 51);
-        metrics.statement(StatementKind::Select, 40_000_000);
+        let split = TimeSplit {
+            parse: 3,
+            commit: 40,
+            ..TimeSplit::default()
+        };
+        metrics.statement(StatementKind::Select, 50, &split);
+        metrics.statement(StatementKind::Select, 51, &split);
+        metrics.statement(StatementKind::Select, 40_000_000, &split);
+        metrics.statement(StatementKind::Insert, 50, &split);
         let seen = metrics.snapshot(0);
+        let buckets = seen.kinds[0].buckets;
+        assert_eq!((buckets[0], buckets[1], buckets[16]), (1, 1, 1));
+        assert_eq!((seen.kinds[0].count(), seen.kinds[1].count()), (3, 1));
         assert_eq!(
-            (seen.latency[0], seen.latency[1], seen.latency[16]),
-            (1, 1, 1)
+            (seen.time.parse, seen.time.commit, seen.time.plan),
+            (12, 160, 0)
         );
-        assert_eq!(seen.statements[0], 3);
     }
 }

@@ -55,8 +55,8 @@ mod waiter;
 pub use host::{AccountAuth, ClientInfo, CompressionInfo, Host, InstanceOptions, TlsInfo};
 pub use instance::{Instance, VERSION};
 pub use metrics::{
-    LATENCY_BOUNDS_MICROS, MetricsSnapshot, STATEMENT_KINDS, SlowStatement, StatementKind,
-    TimeSplit,
+    KindLatency, LATENCY_BOUNDS_MICROS, MetricsSnapshot, STATEMENT_KINDS, SlowStatement,
+    StatementKind, TimeSplit,
 };
 pub use session::Session;
 pub use variables::FrontendTimeouts;

@@ -121,7 +121,11 @@ impl Session {
         let total = end - begin;
         let instance = self.instance();
         self.state.process.idle(end);
-        instance.metrics.statement(kind, total);
+        let mut split = measure.split;
+        split.lock_wait = self.state.waiter.waited_micros();
+        let known = split.parse + split.plan + split.lock_wait + split.commit + split.send;
+        split.execute = (total - known).max(0);
+        instance.metrics.statement(kind, total, &split);
         instance
             .metrics
             .rows_sent
@@ -129,10 +133,6 @@ impl Session {
         if total < self.state.settings.borrow().long_query_micros {
             return;
         }
-        let mut split = measure.split;
-        split.lock_wait = self.state.waiter.waited_micros();
-        let known = split.parse + split.plan + split.lock_wait + split.commit + split.send;
-        split.execute = (total - known).max(0);
         instance.metrics.slow(SlowStatement {
             started_at_micros: instance.host.wall_micros() - total,
             connection: self.state.process.id,

@@ -4,14 +4,14 @@ use std::sync::atomic::Ordering;
 
 use crate::session::host::ClientInfo;
 use crate::session::instance::Instance;
-use crate::session::metrics::STATEMENT_KINDS;
+use crate::session::metrics::{KindLatency, STATEMENT_KINDS};
 
 /// All status values, sorted by name. Counters are the server's; what is said of encryption and
 /// compression is of `client`'s own connection.
 pub(crate) fn all(instance: &Instance, client: &ClientInfo) -> Vec<(String, String)> {
     let metrics = instance.metrics();
     let uptime = uptime_seconds(instance);
-    let questions: u64 = metrics.statements.iter().sum();
+    let questions: u64 = metrics.kinds.iter().map(KindLatency::count).sum();
     let running = instance
         .processes
         .list()
@@ -49,8 +49,8 @@ pub(crate) fn all(instance: &Instance, client: &ClientInfo) -> Vec<(String, Stri
         .into_iter()
         .map(|(name, value)| (name.to_string(), value.to_string()))
         .collect();
-    for ((_, _, name), value) in STATEMENT_KINDS.iter().zip(metrics.statements) {
-        list.push(((*name).to_string(), value.to_string()));
+    for ((_, _, name), value) in STATEMENT_KINDS.iter().zip(&metrics.kinds) {
+        list.push(((*name).to_string(), value.count().to_string()));
     }
     list.extend(connection(client).map(|(name, value)| (name.to_string(), value)));
     list.sort();
@@ -90,7 +90,7 @@ fn uptime_seconds(instance: &Instance) -> u64 {
 /// `COM_STATISTICS`.
 pub(crate) fn statistics(instance: &Instance) -> String {
     let metrics = instance.metrics();
-    let questions: u64 = metrics.statements.iter().sum();
+    let questions: u64 = metrics.kinds.iter().map(KindLatency::count).sum();
     let uptime = uptime_seconds(instance);
     format!(
         "Uptime: {uptime}  Threads: {}  Questions: {questions}  Slow queries: {}  Opens: 0  \
