@@ -105,6 +105,8 @@ want_test_packages() {
     # What the Redis server is compared with, and its command line.
     need_command redis-server redis-server
     need_command redis-cli redis-tools
+    # What the console is looked at with; Ubuntu has it as a snap only, and its suite is skipped there.
+    if grep -q '^ID=debian' /etc/os-release 2>/dev/null; then need_command chromium chromium; fi
     # What docs/quick-start.md asks with.
     need_command curl curl
     need_command python3 python3

@@ -2,7 +2,7 @@
 //!
 //! | path | answer |
 //! |---|---|
-//! | `GET /` | a page for people |
+//! | `GET /` | the console: what this server does now, and slow statements; its script reads `/metrics` |
 //! | `GET /healthz` | 200 while the process lives, and one line: `ok`, or what is lost and what to do; JSON for who accepts that only |
 //! | `GET /readyz` | 200 while it serves, 503 and that line while not |
 //! | `GET /version` | JSON |

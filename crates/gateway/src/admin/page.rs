@@ -6,16 +6,10 @@ use serde_json::Value;
 
 use super::health::{HealthReport, HealthState};
 
-/// Colours that follow the reader's choice of light or dark; no scripts, nothing from elsewhere.
-const STYLE: &str = "\
-:root{color-scheme:light dark;--line:#8884;--quiet:#8888;--good:#2a8a4a;--bad:#c0392b}\
-body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem}\
-h1{margin-bottom:0}.state{font-weight:600}.serving{color:var(--good)}.stopped{color:var(--bad)}\
-nav a{margin-right:1rem}.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%}\
-th{text-align:left;font-weight:600;font-size:.85rem}th,td{border-bottom:1px solid var(--line);\
-padding:.4rem .8rem .4rem 0;vertical-align:top}td.number,th.number{text-align:right;\
-white-space:nowrap;font-variant-numeric:tabular-nums}td.when{white-space:nowrap}\
-code{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.9rem}small{opacity:.7}";
+/// How the page looks.
+pub const STYLE: &str = include_str!("console/console.css");
+/// What keeps its numbers up to date.
+pub const SCRIPT: &str = include_str!("console/console.js");
 
 /// The parts of a statement's time in the order they are spent, as `/slow` names them.
 const PARTS: [(&str, &str); 6] = [
@@ -27,7 +21,8 @@ const PARTS: [(&str, &str); 6] = [
     ("send", "send"),
 ];
 
-/// Version, readiness and slow statements as one HTML page without scripts.
+/// The console: version, readiness and slow statements as they are now, and places where the script
+/// shows what [`super::metrics_text`] says. Without scripts the page has all but the latter.
 pub fn render(version: &Value, health: &HealthReport, slow: &Value) -> String {
     let told = |state: &str, line: &str| {
         let class = if line.is_empty() {
@@ -46,12 +41,19 @@ pub fn render(version: &Value, health: &HealthReport, slow: &Value) -> String {
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><title>ManxDB</title>\
-         <style>{STYLE}</style></head><body>\
+         <link rel=\"stylesheet\" href=\"/console.css\">\
+         <script src=\"/console.js\" defer></script></head><body>\
          <h1>ManxDB {}</h1><p>This node is {state}. Clients see MySQL {}.</p>\
          <nav><a href=\"/metrics\">Metrics</a><a href=\"/slow\">Slow statements as JSON</a>\
          <a href=\"/version\">Version</a><a href=\"/healthz\">Health</a>\
          <a href=\"/readyz\">Readiness</a></nav>\
-         <h2>Slow statements</h2>{}</body></html>\n",
+         <h2>Now</h2><noscript><p>Live numbers need scripts; <a href=\"/metrics\">/metrics</a> has \
+         them all.</p></noscript><p id=\"live\" role=\"status\"></p>\
+         <div id=\"cards\" class=\"cards\"></div>\
+         <div class=\"pair\"><section><h2>Statements by kind</h2><div id=\"kinds\"></div></section>\
+         <section><h2>Where time goes</h2><div id=\"parts\"></div></section></div>\
+         <h2>Slow statements</h2>{}\
+         <h2>Everything measured</h2><div id=\"groups\"></div></body></html>\n",
         text(version, "version"),
         text(version, "mysql_version"),
         slow_table(slow)
@@ -150,6 +152,8 @@ mod tests {
         }]);
         let html = render(&json!({ "version": "1" }), &HealthReport::ok(), &slow);
         assert!(html.contains("SELECT '&lt;script&gt;'") && !html.contains("<script>"));
+        // The page's own script is the only one.
+        assert_eq!(html.matches("<script").count(), 1);
         assert!(html.contains("&lt;b&gt;@% · database &lt;i&gt;"));
     }
 

@@ -161,6 +161,16 @@ fn get(request: &Request, sources: &AdminSources) -> Answer {
             body: metrics_text::render(&(sources.gauges)()),
         },
         "/slow" => Answer::json(200, &(sources.slow)()),
+        "/console.css" => Answer {
+            status: 200,
+            content_type: "text/css; charset=utf-8",
+            body: page::STYLE.to_owned(),
+        },
+        "/console.js" => Answer {
+            status: 200,
+            content_type: "text/javascript; charset=utf-8",
+            body: page::SCRIPT.to_owned(),
+        },
         "/" => Answer {
             status: 200,
             content_type: "text/html; charset=utf-8",
@@ -250,7 +260,11 @@ fn backup_order(request: &mut Request) -> Result<(PathBuf, String), String> {
 fn send(request: Request, answer: Answer) {
     let mut response = Response::from_string(answer.body).with_status_code(answer.status);
     let content_type = Header::from_bytes("Content-Type", answer.content_type);
-    if let Ok(header) = content_type {
+    // The page runs its own script and shows its own style; text of clients on it stays text.
+    let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                  frame-ancestors 'none'; base-uri 'none'";
+    let policy = Header::from_bytes("Content-Security-Policy", policy);
+    for header in [content_type, policy].into_iter().flatten() {
         response.add_header(header);
     }
     if let Err(error) = request.respond(response) {
