@@ -4,6 +4,7 @@
 """
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -106,6 +107,38 @@ def forgotten(manxdb):
     return check("nothing is left of who was forgotten", int(left != [["0"]]), str(left)) and good
 
 
+def forgotten_under_load(binary, manxdb, options):
+    """People are shown what is theirs, and go, while pages are asked: only their own pages fail, and nothing is left."""
+    def ask(text):
+        code, rows, errors = client("mariadb", manxdb, "-N", "owned", "-e", text)
+        return code, [line.split("\t") for line in rows.splitlines()], errors
+    arguments = ["run", "--json", "--rate", 40, "--seconds", 4, "--connections", 16, "--notifications",
+                 "--url", address(manxdb, "owned"), "--scale", options.scale, "--seed", 7]
+    load = subprocess.Popen([binary, "bench", "lobsters", *map(str, arguments)], stdout=subprocess.PIPE, text=True,
+                            stderr=subprocess.PIPE, env={**os.environ, "MANXDB_PASSWORD": PASSWORD})
+    try:
+        ribbons = "SELECT user_id FROM read_ribbons GROUP BY user_id ORDER BY COUNT(*) DESC LIMIT 3"
+        people = [row[0] for row in ask(ribbons)[1]]
+        good = check("people have read stories", int(len(people) != 3), str(people))
+        for user in people:
+            shown = ask(f"GDPR GET users {user}")
+            gone = ask(f"GDPR FORGET users {user}")
+            good = check(f"user {user} is shown, and forgotten, while pages are asked",
+                         int(shown[0] != 0 or not shown[1] or gone[0] != 0), f"{shown[2]} {gone[2]}") and good
+        output, errors = load.communicate(timeout=120)
+    finally:
+        load.kill()
+    served = json.loads(output) if load.returncode == 0 else {"pages": 0, "failures": {errors[-600:]: 1}}
+    strange = [message for message in served["failures"] if "ERROR 51002" not in message]
+    good = check("no page fails but those of people who were forgotten",
+                 int(strange != [] or served["pages"] == 0), f"{served['pages']} pages, {strange}") and good
+    tables = ["users WHERE id", "votes WHERE user_id", "stories WHERE user_id", "comments WHERE user_id",
+              "read_ribbons WHERE user_id"]
+    counts = " + ".join(f"(SELECT COUNT(*) FROM {table} IN ({', '.join(people)}))" for table in tables)
+    left = ask(f"SELECT {counts}")
+    return check("nothing is left of them, nor was written after", int(left[1] != [["0"]]), str(left)) and good
+
+
 def main():
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -119,6 +152,7 @@ def main():
         good.append(annotated(binary, manxdb, options))
         good.append(dumped(binary, manxdb, mariadb))
         good.append(forgotten(manxdb))
+        good.append(forgotten_under_load(binary, manxdb, options))
     sys.exit(0 if all(good) else 1)
 
 

@@ -122,6 +122,9 @@ pub enum LobstersCommand {
         /// Storage engine of the tables, for example ROCKSDB in MariaDB; the server's own if not given
         #[arg(long, value_name = "NAME")]
         engine: Option<String>,
+        /// How many INSERTs are under way at once, on a connection each
+        #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+        inflight: u16,
     },
     /// Send pages and measure them
     #[command(after_help = "\
@@ -192,6 +195,12 @@ pub struct LobstersRun {
     /// Only this kind of page, for example Frontpage
     #[arg(long, value_name = "KIND")]
     pub only: Option<String>,
+    /// With --json: also each page's time, and what the server says of itself
+    #[arg(long, requires = "json")]
+    pub details: bool,
+    /// With --json: also how many bytes a cache of all answers would hold; pages take longer
+    #[arg(long, requires = "json")]
+    pub answers: bool,
     /// Process of the server on this machine, to read its CPU time
     #[arg(long, value_name = "PID")]
     pub server_pid: Option<u32>,

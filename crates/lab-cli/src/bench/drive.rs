@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 use manxdb_workloads::lobsters::{Counters, Kind, Mix, Page, Request, Scale};
-use manxdb_workloads::{Answer, Random, Statement};
+use manxdb_workloads::{Answer, Random, Statement, Value};
 
 use super::Link;
-use super::measure::{Seen, cpu_of};
+use super::measure::{Answers, Seen, cpu_of};
 use crate::cli::LobstersRun;
 use crate::fault::Fault;
 
@@ -27,6 +27,8 @@ pub struct Outcome {
     pub server_cpu: Option<Duration>,
     /// CPU this process used.
     pub client_cpu: Option<Duration>,
+    /// As the server names itself, and as many bytes as it says that its tables have; where asked for.
+    pub server: Option<(String, i64)>,
 }
 
 /// A page and the moment it arrived.
@@ -44,13 +46,22 @@ pub fn run(args: &LobstersRun, scale: Scale, only: Option<Kind>) -> Result<Outco
         mix = mix.only(kind);
     }
     let links: Result<Vec<Link>, Fault> = (0..args.connections.max(1))
-        .map(|_| Ok(Link::open(url, password, true)?.without_dates()))
+        .map(|_| {
+            let link = Link::open(url, password, true)?;
+            // Of answers that are kept, every value counts.
+            Ok(if args.answers {
+                link
+            } else {
+                link.without_dates()
+            })
+        })
         .collect();
     let start = Instant::now();
     let window = Window {
         count_from: start + seconds(args.warm_up),
         end: start + seconds(args.warm_up) + seconds(args.seconds),
         notifications: args.notifications,
+        keeps_answers: args.answers,
     };
     let cpu_before = Mutex::new(None);
     let seen = thread::scope(|scope| {
@@ -76,7 +87,26 @@ pub fn run(args: &LobstersRun, scale: Scale, only: Option<Kind>) -> Result<Outco
         rate: args.rate,
         server_cpu: since(cpu_of(args.server_pid), server),
         client_cpu: since(cpu_of(Some(std::process::id())), client),
+        server: args
+            .details
+            .then(|| describe(&mut Link::open(url, password, true)?))
+            .transpose()?,
     })
+}
+
+/// The server's version, and as many bytes as it says that the tables of the database have.
+fn describe(link: &mut Link) -> Result<(String, i64), Fault> {
+    let version = link.ask(&Statement::text("version", "SELECT VERSION() AS version"))?;
+    let version = version
+        .rows
+        .first()
+        .and_then(|row| row.first())
+        .map(Value::literal);
+    let sizes = "SELECT CAST(COALESCE(SUM(data_length + index_length), 0) AS SIGNED) AS bytes \
+                 FROM information_schema.tables WHERE table_schema = DATABASE()";
+    let bytes = link.ask(&Statement::text("sizes", sizes))?.integer("bytes");
+    let version = version.unwrap_or_default();
+    Ok((version.trim_matches('\'').to_owned(), bytes.unwrap_or(0)))
 }
 
 /// The time a measurement covers, and what its pages show.
@@ -84,6 +114,7 @@ struct Window {
     count_from: Instant,
     end: Instant,
     notifications: bool,
+    keeps_answers: bool,
 }
 
 /// An argument in seconds; what is no length of time is none.
@@ -199,7 +230,10 @@ fn gather(workers: Vec<thread::ScopedJoinHandle<'_, Seen>>) -> Seen {
 
 /// One connection's work until there are no more pages.
 fn serve(window: &Window, mut link: Link, next: impl Fn() -> Option<Arrival>) -> Seen {
-    let mut seen = Seen::default();
+    let mut seen = Seen {
+        answers: window.keeps_answers.then(Answers::default),
+        ..Seen::default()
+    };
     while let Some((arrived, request)) = next() {
         let counts = arrived >= window.count_from;
         let kind = request.kind().name();
@@ -236,6 +270,9 @@ fn serve_page(link: &mut Link, mut page: Page, mut seen: Option<&mut Seen>) -> m
                 .entry(statement.name)
                 .or_default()
                 .add(started.elapsed());
+            if let Some(answers) = &mut seen.answers {
+                answers.keep(&statement, &answer);
+            }
         }
     }
     Ok(())

@@ -1,5 +1,9 @@
 //! Makes the tables and their rows.
 
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
 use manxdb_workloads::lobsters::{Scale, Schema, seed};
 
 use super::link::{self, Link};
@@ -9,15 +13,15 @@ use crate::fault::Fault;
 /// How many INSERTs pass between two lines of progress.
 const PROGRESS_EVERY: usize = 100;
 
-/// Makes the database when it is missing, the tables, and the rows.
+/// Makes the database when it is missing, the tables, and the rows, on so many connections at once.
 ///
 /// # Errors
 /// The server's; among them that the tables are there already.
 pub fn run(
     site: &SiteArgs,
     scale: Scale,
-    schema: Schema,
-    engine: Option<&str>,
+    (schema, engine): (Schema, Option<&str>),
+    inflight: u16,
 ) -> Result<(), Fault> {
     let engine = engine.map(engine_clause).transpose()?.unwrap_or_default();
     let options = link::options(&site.url)?;
@@ -28,7 +32,8 @@ pub fn run(
         )));
     };
     let quoted = name.replace('`', "``");
-    let mut link = Link::open(&site.url, site.password.as_deref(), false)?;
+    let password = site.password.as_deref();
+    let mut link = Link::open(&site.url, password, false)?;
     // A collation that every server has, so that comparisons cost the same.
     link.command(&format!(
         "CREATE DATABASE IF NOT EXISTS `{quoted}` CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
@@ -37,15 +42,51 @@ pub fn run(
     for statement in schema.statements() {
         link.command(&format!("{statement}{engine}"))?;
     }
+    let links: Result<Vec<Link>, Fault> = (1..inflight.max(1))
+        .map(|_| Link::open(&site.url, password, true))
+        .collect();
+    let mut links = links?;
+    links.push(link);
     let statements: Vec<String> = seed::statements(scale, site.seed).collect();
-    for (done, statement) in statements.iter().enumerate() {
-        link.command(statement)?;
-        if (done + 1) % PROGRESS_EVERY == 0 {
-            eprintln!("bench: {} of {} INSERTs", done + 1, statements.len());
-        }
-    }
+    send(&mut links, &statements)?;
     eprintln!("bench: filled {name} at scale {}", scale.0);
     Ok(())
+}
+
+/// Sends INSERTs, each on a connection that is free: those of a table when all of the table before it
+/// are done, as rows may name rows of earlier tables.
+fn send(links: &mut [Link], statements: &[String]) -> Result<(), Fault> {
+    let done = AtomicUsize::new(0);
+    for of_table in statements.chunk_by(|one, other| table(one) == table(other)) {
+        let next = AtomicUsize::new(0);
+        let work = |link: &mut Link| -> mysql::Result<()> {
+            while let Some(statement) = of_table.get(next.fetch_add(1, Ordering::Relaxed)) {
+                link.command(statement)?;
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                if done % PROGRESS_EVERY == 0 {
+                    eprintln!("bench: {done} of {} INSERTs", statements.len());
+                }
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            let work = &work;
+            let workers: Vec<_> = links
+                .iter_mut()
+                .map(|link| scope.spawn(move || work(link)))
+                .collect();
+            workers.into_iter().try_for_each(|worker| {
+                let done = worker.join();
+                done.unwrap_or_else(|_| Err(io::Error::other("a thread panicked").into()))
+            })
+        })?;
+    }
+    Ok(())
+}
+
+/// What an INSERT begins with, up to the names of columns: all of one table are alike in it.
+fn table(statement: &str) -> &str {
+    statement.split('(').next().unwrap_or_default()
 }
 
 /// What stands behind CREATE TABLE (…) for tables of a storage engine, for example of MyRocks.

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use manxdb_workloads::{Answer, Statement};
+
 /// Times under one name, in microseconds.
 #[derive(Debug, Clone, Default)]
 pub struct Times {
@@ -38,10 +40,60 @@ impl Times {
         })
     }
 
+    /// Each of them, in microseconds, in no order.
+    pub fn micros(&self) -> &[u32] {
+        &self.micros
+    }
+
+    /// Takes in others.
+    pub fn extend(&mut self, micros: impl IntoIterator<Item = u32>) {
+        self.micros.extend(micros);
+    }
+
     fn merge(&mut self, other: Self) {
         self.micros.extend(other.micros);
     }
 }
+
+/// What a cache of answers would hold: the last answer to each query with its parameters.
+#[derive(Debug, Clone, Default)]
+pub struct Answers {
+    /// Bytes of the question and of the last answer, and whether the server works for it more than
+    /// looking rows up.
+    bytes: BTreeMap<String, (usize, bool)>,
+}
+
+impl Answers {
+    /// Keeps an answer; what is no query has none.
+    pub fn keep(&mut self, statement: &Statement, answer: &Answer) {
+        let text = statement.text.as_ref();
+        if !text.starts_with("SELECT") {
+            return;
+        }
+        let mut question = text.to_owned();
+        for value in &statement.parameters {
+            question.push('\0');
+            question.push_str(&value.literal());
+        }
+        let cells = answer.rows.iter().flatten();
+        let size = question.len() + cells.map(|value| value.literal().len()).sum::<usize>();
+        let works = DERIVED.iter().any(|word| text.contains(word));
+        self.bytes.insert(question, (size, works));
+    }
+
+    /// How many bytes all take, and how many those that the server works for.
+    pub fn sizes(&self) -> (usize, usize) {
+        let all = self.bytes.values();
+        let sizes = |wanted: bool| {
+            let kept = all.clone().filter(move |(_, works)| *works || !wanted);
+            kept.map(|(bytes, _)| bytes).sum()
+        };
+        (sizes(false), sizes(true))
+    }
+}
+
+/// Words of queries that join, group or sort.
+const DERIVED: [&str; 3] = [" JOIN ", " GROUP BY ", " ORDER BY "];
 
 /// What one thread saw, and in the end what all of them saw.
 #[derive(Debug, Clone, Default)]
@@ -52,6 +104,8 @@ pub struct Seen {
     pub statements: BTreeMap<&'static str, Times>,
     /// Pages that failed, by message.
     pub failures: BTreeMap<String, usize>,
+    /// Where they are asked for.
+    pub answers: Option<Answers>,
 }
 
 impl Seen {
@@ -65,6 +119,10 @@ impl Seen {
         }
         for (message, count) in other.failures {
             *self.failures.entry(message).or_default() += count;
+        }
+        if let Some(answers) = other.answers {
+            let all = self.answers.get_or_insert_default();
+            all.bytes.extend(answers.bytes);
         }
     }
 }
@@ -82,6 +140,8 @@ pub fn cpu_of(pid: Option<u32>) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use manxdb_workloads::Value;
+
     use super::*;
 
     #[test]
@@ -93,5 +153,33 @@ mod tests {
         assert_eq!(times.percentiles([50, 95, 100]), [100, 190, 200]);
         assert!((times.mean() - 100.5).abs() < 1e-9);
         assert_eq!(Times::default().percentiles([99]), [0]);
+    }
+
+    #[test]
+    fn a_cache_holds_the_last_answer_to_each_question() {
+        let mut answers = Answers::default();
+        let rows = |texts: &[&str]| Answer {
+            columns: vec!["a".into()],
+            rows: texts
+                .iter()
+                .map(|text| vec![Value::Text((*text).into())])
+                .collect(),
+            affected: 0,
+        };
+        let sorted = |id| {
+            let text = "SELECT a FROM t WHERE b = ? ORDER BY a";
+            Statement::prepared("sorted", text, vec![Value::Integer(id)])
+        };
+        answers.keep(&sorted(1), &rows(&["first", "second"]));
+        let (one, of_work) = answers.sizes();
+        assert!(one > 0 && one == of_work);
+        answers.keep(&sorted(1), &rows(&["first"]));
+        assert!(answers.sizes().0 < one, "the later answer is kept");
+        answers.keep(&sorted(2), &rows(&["first"]));
+        answers.keep(&Statement::text("write", "UPDATE t SET a = 1"), &rows(&[]));
+        answers.keep(&Statement::text("row", "SELECT a FROM t"), &rows(&["x"]));
+        assert_eq!(answers.bytes.len(), 3);
+        let (all, of_work) = answers.sizes();
+        assert!(of_work < all, "{of_work} {all}");
     }
 }

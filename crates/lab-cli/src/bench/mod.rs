@@ -27,7 +27,7 @@ use manxdb_workloads::lobsters::{Kind, Scale, Schema};
 use crate::cli::{LobstersCommand, SiteArgs};
 use crate::fault::Fault;
 use link::Link;
-pub use measure::cpu_of;
+pub use measure::{Times, cpu_of};
 
 /// Largest scale: keeps every id within INT and the rows within memory.
 const SCALE_MAX: f64 = 100.0;
@@ -42,13 +42,14 @@ pub fn lobsters(command: &LobstersCommand) -> Result<ExitCode, Fault> {
             site,
             annotated,
             engine,
+            inflight,
         } => {
             let schema = if *annotated {
                 Schema::Annotated
             } else {
                 Schema::Plain
             };
-            fill::run(site, scale(site)?, schema, engine.as_deref())?;
+            fill::run(site, scale(site)?, (schema, engine.as_deref()), *inflight)?;
         }
         LobstersCommand::Run(args) => {
             let only = args.only.as_deref().map(kind).transpose()?;
@@ -56,7 +57,7 @@ pub fn lobsters(command: &LobstersCommand) -> Result<ExitCode, Fault> {
             println!(
                 "{}",
                 if args.json {
-                    report::json(&outcome)
+                    report::json(&outcome, args.details)
                 } else {
                     report::tables(&outcome)
                 }

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::drive::Outcome;
 use super::measure::Times;
 
-/// Everything, times in microseconds.
-pub fn json(outcome: &Outcome) -> String {
+/// Everything, times in microseconds; with each page's if there shall be details.
+pub fn json(outcome: &Outcome, details: bool) -> String {
     let pages = count(&outcome.seen.pages);
     let seconds = outcome.elapsed.as_secs_f64();
-    let all = json!({
+    let mut all = json!({
         "rate": outcome.rate,
         "seconds": seconds,
         "pages": pages,
@@ -25,6 +25,17 @@ pub fn json(outcome: &Outcome) -> String {
         "page": table(&outcome.seen.pages),
         "statement": table(&outcome.seen.statements),
     });
+    if details {
+        let pages = outcome.seen.pages.iter();
+        let times = pages.map(|(name, times)| ((*name).to_owned(), json!(times.micros())));
+        all["page_micros"] = Value::Object(times.collect());
+        let (version, bytes) = outcome.server.clone().unwrap_or_default();
+        all["server"] = json!({"version": version, "table_bytes": bytes});
+    }
+    if let Some(answers) = &outcome.seen.answers {
+        let (bytes, of_work) = answers.sizes();
+        all["answer_bytes"] = json!({"all": bytes, "of_work": of_work});
+    }
     all.to_string()
 }
 

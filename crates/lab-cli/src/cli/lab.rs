@@ -25,7 +25,10 @@ seeds of simulated experiments make equal data and figures, byte for byte, whate
 threads; run.json differs, and the line of the report that says what is in it. Data are written after\n\
 each trial: what was interrupted goes on with --resume.\n\n\
 Scales: smoke takes seconds, laptop minutes on two cores, paper has the published parameters (DAST:\n\
-10 regions of 10 shards) and may take hours; --at and --seeds run a part of it.")]
+10 regions of 10 shards) and may take hours; --at and --seeds run a part of it.\n\n\
+lobsters-* start mariadbd (Debian's mariadb-server-core) beside manxdb, and MyRocks where ha_rocksdb.so\n\
+is (mariadb-plugin-rocksdb; MARIADB_PLUGIN_DIR names another directory). What a machine lacks is named\n\
+in the results, and the other systems run.")]
     Run(LabRun),
     /// Draw figure and report of an experiment again, from its data
     Figure {

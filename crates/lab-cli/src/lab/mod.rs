@@ -1,6 +1,7 @@
 //! `manxdb lab`: runs experiments on the machine's cores and writes what comes of them.
 
 mod fill;
+mod lobsters;
 mod machine;
 mod olap;
 mod pool;
@@ -31,7 +32,7 @@ type Any = &'static dyn Experiment;
 /// processes, files or clocks.
 pub fn experiments() -> impl Iterator<Item = Any> {
     let of_rack = rack::ALL.into_iter().chain(recovery::ALL).chain(olap::ALL);
-    let in_processes = fill::ALL.into_iter().chain(of_rack);
+    let in_processes = fill::ALL.into_iter().chain(of_rack).chain(lobsters::ALL);
     SIMULATED.into_iter().chain(in_processes)
 }
 

@@ -8,7 +8,7 @@ use manxdb_lab::systems::SystemName;
 
 use crate::support::{laboratory, output};
 
-const EXPERIMENTS: [&str; 16] = [
+const EXPERIMENTS: [&str; 19] = [
     "n-clients",
     "crt-ratio",
     "tpca",
@@ -25,6 +25,9 @@ const EXPERIMENTS: [&str; 16] = [
     "rsi-recovery",
     "olap-join",
     "olap-agg",
+    "lobsters-endpoints",
+    "lobsters-scale",
+    "lobsters-memory",
 ];
 
 /// The files that depend on the seed alone.
@@ -173,6 +176,68 @@ fn kills_in_a_rack_are_run_and_drawn() {
     let report = fs::read_to_string(of.join("report.md")).unwrap();
     assert!(report.contains("| another client | 1 | "), "{report}");
     assert!(of.join("figure.png").exists());
+}
+
+/// Pages of each system in a table, or one line that says what this machine lacks.
+fn sites_of(directory: &Path, name: &str) -> (String, usize) {
+    let of = directory.join("lobsters").join(name);
+    let rows = fs::read_to_string(of.join("data.csv")).unwrap();
+    for name in ["figure.png", "report.md", "run.json"] {
+        assert!(of.join(name).exists(), "{name}");
+    }
+    // ManxDB is here, with rows of people and without.
+    for system in [",ManxDB,", ",ManxDB annotated,"] {
+        let pages = rows.lines().filter(|row| row.contains(system));
+        assert_eq!(pages.count(), 9, "{rows}");
+    }
+    let lacking = rows
+        .lines()
+        .filter(|row| row.contains("install the package"));
+    let lacking = lacking.count();
+    assert_eq!(
+        rows.lines().count(),
+        1 + 9 * (4 - lacking) + lacking,
+        "{rows}"
+    );
+    (rows, lacking)
+}
+
+#[test]
+fn pages_of_a_site_are_served_by_every_system_that_is_here_and_drawn() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, at) in [("lobsters-endpoints", "3"), ("lobsters-scale", "0.02")] {
+        let flags = ["run", name, "--scale", "smoke", "--at", at];
+        let (code, said, error) = lab(&flags, directory.path());
+        assert_eq!(code, Some(0), "{error}");
+        // Too small to be judged.
+        assert!(
+            said.contains("  open  ") && !said.contains("holds"),
+            "{said}"
+        );
+        sites_of(directory.path(), name);
+    }
+    let index = fs::read_to_string(directory.path().join("lobsters/README.md")).unwrap();
+    assert!(index.contains("(lobsters-scale/report.md)"), "{index}");
+}
+
+#[test]
+fn what_a_machine_lacks_of_mariadb_is_named_and_the_others_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = laboratory();
+    command.env("MARIADB_PLUGIN_DIR", directory.path());
+    command.args(["lab", "run", "lobsters-memory", "--scale", "smoke", "--out"]);
+    let (code, _, error) = output(command.arg(directory.path()));
+    assert_eq!(code, Some(0), "{error}");
+    let (rows, lacking) = sites_of(directory.path(), "lobsters-memory");
+    assert!(lacking > 0, "{rows}");
+    let report = directory.path().join("lobsters/lobsters-memory/report.md");
+    let report = fs::read_to_string(report).unwrap();
+    assert!(report.contains("MariaDB MyRocks did not run: "), "{report}");
+    assert!(report.contains("mariadb-plugin-rocksdb") || report.contains("mariadb-server-core"));
+    assert!(
+        report.contains("ManxDB with views: not there yet"),
+        "{report}"
+    );
 }
 
 #[test]

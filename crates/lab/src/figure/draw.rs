@@ -10,11 +10,11 @@ use plotters::style::{Color, FontDesc, FontFamily, FontStyle, RGBColor, ShapeSty
 
 use super::place::{Area, Place, Taken};
 use super::scale::Axis;
-use super::{Figure, FigureError, Line, Look, Mark, Panel, Point, Shape, legend};
+use super::{Figure, FigureError, Line, Look, Mark, Panel, Point, Scale, Shape, blocks, legend};
 
 pub(super) type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
-type Pixel = (i32, i32);
+pub(super) type Pixel = (i32, i32);
 
 /// The figure that resvg draws with comes first; the others look alike where it is missing.
 const FAMILY: &str = "Noto Sans, DejaVu Sans, Verdana, Arial, sans-serif";
@@ -31,6 +31,8 @@ pub(super) const TEXT: f64 = 33.0;
 const NUMBERS: f64 = TEXT * 0.9;
 /// Ticks of an axis that goes up, at most.
 const TICKS_UP: usize = 7;
+/// The same of one that goes across.
+const TICKS_ACROSS: usize = 8;
 const TICK: i32 = 8;
 /// Left of an axis that goes up, at least: its name, and four digits.
 const ASIDE: i32 = 128;
@@ -173,8 +175,17 @@ fn draw_panel<'a>(
         let points = line.points.iter();
         points.map(|point| place((point.x, point.y))).collect()
     };
+    names(root, &inside, panel, &place)?;
+    let blocks = blocks::blocks(panel, &place, bottom);
+    let lines = || {
+        let all = panel.lines.iter();
+        all.filter(|line| !line.look.shape.is_block())
+    };
     let mut taken = Taken::default();
-    for line in &panel.lines {
+    for block in blocks.iter().flat_map(|(_, blocks)| blocks) {
+        block.edges().for_each(|edge| taken.line(&edge));
+    }
+    for line in lines() {
         taken.line(&corners(line));
         for bar in line.points.iter().map(|point| spread(place, point)) {
             taken.line(&bar);
@@ -190,7 +201,12 @@ fn draw_panel<'a>(
     };
     let placed: Vec<_> = panel.marks.iter().map(placed).collect();
     draw_marks(root, &inside, panel, placed, &mut taken)?;
-    for line in &panel.lines {
+    for (line, blocks) in &blocks {
+        blocks
+            .iter()
+            .try_for_each(|block| block.draw(root, line.look))?;
+    }
+    for line in lines() {
         let spreads = line.points.iter().map(|point| spread(place, point));
         let spreads: Vec<[Pixel; 2]> = spreads.collect();
         draw_line(root, &corners(line), &spreads, line.look)?;
@@ -208,6 +224,31 @@ fn heading(root: &Canvas<'_>, inside: &Area, title: &str) -> Result<(), FigureEr
     let words = style(size, FontStyle::Bold, INK).pos(Pos::new(HPos::Center, VPos::Center));
     let above = (i32::midpoint(inside.left, inside.right), inside.top - 36);
     root.draw(&Text::new(title, above, words)).map_err(failed)
+}
+
+/// Names of categories, below their places.
+fn names(
+    root: &Canvas<'_>,
+    inside: &Area,
+    panel: &Panel,
+    place: &dyn Fn((f64, f64)) -> Pixel,
+) -> Result<(), FigureError> {
+    let Scale::Categories(names) = panel.axes.x else {
+        return Ok(());
+    };
+    let count = i32::try_from(names.len().max(1)).map_err(failed)?;
+    let room = (inside.right - inside.left) / count - 10;
+    let sizes = names.iter().map(|name| fitting(name, NUMBERS, room));
+    let size = sizes.fold(NUMBERS, f64::min);
+    let mut at = 0.0;
+    for name in names {
+        let words = style(size, FontStyle::Normal, INK).pos(Pos::new(HPos::Center, VPos::Center));
+        let (across, _) = place((at, 1.0));
+        let below = (across, inside.bottom + 26);
+        root.draw(&Text::new(*name, below, words)).map_err(failed)?;
+        at += 1.0;
+    }
+    Ok(())
 }
 
 /// Marks and their words, below all lines.
@@ -254,6 +295,10 @@ fn axes(
     label_size: f64,
 ) -> Result<(), FigureError> {
     let labels = style(NUMBERS, FontStyle::Normal, INK);
+    let ticks = match panel.axes.x {
+        Scale::Categories(_) => 0,
+        Scale::Linear | Scale::Log => TICKS_ACROSS,
+    };
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -261,7 +306,7 @@ fn axes(
         .bold_line_style(FAINT.stroke_width(2))
         .axis_style(INK.stroke_width(3))
         .set_all_tick_mark_size(TICK)
-        .x_labels(8)
+        .x_labels(ticks)
         .y_labels(TICKS_UP)
         .x_label_formatter(&|at| x.label(*at))
         .y_label_formatter(&|at| y.label(*at))
@@ -333,7 +378,7 @@ fn marker(
         return root.draw(&outline).map_err(failed);
     }
     let outline: &[Pixel] = match shape {
-        Shape::Circle | Shape::None => &[],
+        Shape::Circle | Shape::None | Shape::Bar | Shape::Box => &[],
         Shape::Square => &[(-9, -9), (9, -9), (9, 9), (-9, 9)],
         Shape::Triangle => &[(0, -12), (11, 8), (-11, 8)],
         Shape::Diamond => &[(0, -13), (13, 0), (0, 13), (-13, 0)],

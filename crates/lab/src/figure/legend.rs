@@ -5,7 +5,7 @@ use plotters::style::FontStyle;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::draw::{Canvas, GREY, INK, TEXT, draw_line, failed, fitting, style, width_of};
-use super::{Figure, FigureError, Look};
+use super::{Figure, FigureError, Look, blocks};
 
 /// Between two entries.
 const ROW: i32 = 54;
@@ -39,13 +39,13 @@ pub(super) fn draw(area: &Canvas<'_>, figure: &Figure) -> Result<(), FigureError
     let mut y = down.start + row(2.0);
     let left_middle = Pos::new(HPos::Left, VPos::Center);
     for (name, look) in entries {
-        let middle = left + SAMPLE / 2;
-        draw_line(
-            &area,
-            &[(left, y), (middle, y), (left + SAMPLE, y)],
-            &[],
-            look,
-        )?;
+        let (middle, right) = (left + SAMPLE / 2, left + SAMPLE);
+        if look.shape.is_block() {
+            let half = row(0.25);
+            blocks::sample(look, (left, y - half), (right, y + half)).draw(&area, look)?;
+        } else {
+            draw_line(&area, &[(left, y), (middle, y), (right, y)], &[], look)?;
+        }
         let at = (left + SAMPLE + 26, y);
         let size = fitting(name, TEXT * scale, across.end - at.0 - 10);
         let words = style(size, FontStyle::Normal, INK).pos(left_middle);

@@ -25,6 +25,18 @@ pub enum Shape {
     Nabla,
     /// Nothing: points are too many for markers.
     None,
+    /// No line: from zero a bar up to each value, light from there to the highest.
+    Bar,
+    /// No line: of all points at one place, a box between the quartiles with whiskers to the ends.
+    Box,
+}
+
+impl Shape {
+    /// Whether points are drawn side by side with those of other lines, without a line.
+    #[must_use]
+    pub fn is_block(self) -> bool {
+        matches!(self, Self::Bar | Self::Box)
+    }
 }
 
 const SHAPES: [Shape; 5] = [
@@ -64,6 +76,12 @@ impl Look {
             shape: Shape::None,
             ..self
         }
+    }
+
+    /// The same with another shape.
+    #[must_use]
+    pub fn shaped(self, shape: Shape) -> Self {
+        Self { shape, ..self }
     }
 
     /// The look of its companion.

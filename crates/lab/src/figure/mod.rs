@@ -8,6 +8,7 @@
 //! |---|---|
 //! | how lines are told apart, in colour, in grey and by the colour-blind | [`Look`] |
 //! | where axes, lines and marks go | `draw` |
+//! | how bars and boxes are made of lines with such looks | `blocks` |
 //! | where the words of a reference mark go: where they cover nothing, on a thread if need be | `place` |
 //! | what stands in the legend | `legend` |
 //! | how values lie along an axis | `scale` |
@@ -43,6 +44,7 @@
 //! # Ok::<(), manxdb_lab::figure::FigureError>(())
 //! ```
 
+mod blocks;
 mod draw;
 mod legend;
 mod look;
@@ -137,9 +139,11 @@ pub enum Scale {
     Linear,
     /// Equal ratios alike; values must be above zero.
     Log,
+    /// Across alone: names, at 0, 1, 2 and so on.
+    Categories(&'static [&'static str]),
 }
 
-/// Points that belong together.
+/// Points that belong together: a line, bars or boxes, as its look says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     /// In the legend, once for all lines of this name.
@@ -238,7 +242,7 @@ impl Panel {
     fn fits_axes(&self) -> bool {
         let points = self.lines.iter().flat_map(|line| &line.points);
         let places = points.flat_map(|point| [(point.x, point.low), (point.x, point.high)]);
-        let fits = |scale, value: f64| scale == Scale::Linear || value > 0.0;
+        let fits = |scale, value: f64| scale != Scale::Log || value > 0.0;
         let fit = |(x, y)| fits(self.axes.x, x) && fits(self.axes.y, y);
         let mark_fits = |mark: &Mark| {
             let mut points = mark.points.iter();

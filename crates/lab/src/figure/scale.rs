@@ -16,6 +16,7 @@ pub(super) struct Axis {
 
 impl Axis {
     /// An axis on which all of some values are.
+    #[allow(clippy::cast_precision_loss)] // some names
     pub fn of(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
         let (least, largest) = values.map(|value| place(scale, value)).fold(
             (f64::INFINITY, f64::NEG_INFINITY),
@@ -24,6 +25,8 @@ impl Axis {
         let (begin, end) = match scale {
             // A little beyond the largest value.
             Scale::Linear if largest > 0.0 => (0.0, largest * 1.12),
+            // Half a place on both sides of the names.
+            Scale::Categories(names) => (-0.5, names.len().max(1) as f64 - 0.5),
             Scale::Log if least.is_finite() => {
                 (least.floor(), largest.max(least.floor() + 0.9) + 0.1)
             }
@@ -47,6 +50,8 @@ impl Axis {
     pub fn label(self, at: f64) -> String {
         match self.scale {
             Scale::Linear => number(at),
+            // Names stand below their places, drawn for themselves.
+            Scale::Categories(_) => String::new(),
             // Between powers of ten there is nothing to say.
             Scale::Log if (at - at.round()).abs() < 1e-6 => number(10_f64.powf(at.round())),
             Scale::Log => String::new(),
@@ -56,7 +61,7 @@ impl Axis {
 
 fn place(scale: Scale, value: f64) -> f64 {
     match scale {
-        Scale::Linear => value,
+        Scale::Linear | Scale::Categories(_) => value,
         Scale::Log => value.log10(),
     }
 }

@@ -19,7 +19,7 @@ mod fillrandom;
 mod lines;
 mod outcome;
 mod plausible;
-mod process;
+pub(super) mod process;
 mod run;
 mod trial;
 

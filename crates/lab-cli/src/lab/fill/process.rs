@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use manxdb::process::program_beside;
@@ -54,8 +54,27 @@ impl Process {
         let group = cpus.and_then(|cpus| Group::make(quotas, name, cpus));
         let mut command = match &group {
             Some(group) => group.command(&program),
-            None => std::process::Command::new(&program),
+            None => Command::new(&program),
         };
+        command.args(arguments);
+        Self::spawn_in(group, name, directory, command)
+    }
+
+    /// Starts any program; what it says goes to files of its name.
+    ///
+    /// # Errors
+    /// Why it does not start.
+    pub fn spawn(name: &str, directory: &Path, command: Command) -> Result<Self, String> {
+        Self::spawn_in(None, name, directory, command)
+    }
+
+    fn spawn_in(
+        group: Option<Group>,
+        name: &str,
+        directory: &Path,
+        mut command: Command,
+    ) -> Result<Self, String> {
+        let cannot = |error: std::io::Error| format!("cannot start {name}: {error}");
         for (variable, _) in std::env::vars_os() {
             // Settings of whoever runs the lab are none of these processes.
             if variable.to_string_lossy().starts_with("MANXDB_") {
@@ -64,7 +83,6 @@ impl Process {
         }
         let file = |end: &str| File::create(directory.join(format!("{name}.{end}")));
         let child = command
-            .args(arguments)
             .stdin(Stdio::null())
             .stdout(file("out").map_err(cannot)?)
             .stderr(file("log").map_err(cannot)?)
@@ -77,6 +95,11 @@ impl Process {
             used: Duration::ZERO,
             _group: group,
         })
+    }
+
+    /// Its number in the system.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     fn text(&self, end: &str) -> String {
@@ -95,9 +118,21 @@ impl Process {
     /// # Errors
     /// It ended before, or never said it.
     pub fn logs(&mut self, words: &str) -> Result<String, String> {
+        self.writes("log", words)
+    }
+
+    /// The same of what it prints.
+    ///
+    /// # Errors
+    /// It ended before, or never said it.
+    pub fn prints(&mut self, words: &str) -> Result<String, String> {
+        self.writes("out", words)
+    }
+
+    fn writes(&mut self, end: &str, words: &str) -> Result<String, String> {
         let began = Instant::now();
         loop {
-            let log = self.text("log");
+            let log = self.text(end);
             let mut lines = log.lines();
             if let Some((_, rest)) = lines.find_map(|line| line.split_once(words)) {
                 return Ok(rest.to_owned());
