@@ -86,10 +86,12 @@ impl Manager {
         since: Timestamp,
         out: &mut Out,
     ) {
-        if self.outgoing(region).is_none() {
+        let Some(stream) = self.outgoing(region) else {
             return;
+        };
+        if stream.has_unsent() {
+            self.send_unsent(now, region, out);
         }
-        self.send_unsent(now, region, out);
         let (first, entries) = self.ledger().orders.stream_to(region, since);
         let mark = self.raise_mark(now, region);
         self.send_part(now, region, (Some(since), first, entries), mark, out);
