@@ -36,7 +36,14 @@ fn every_workload_runs_and_is_judged_and_equal_flags_make_equal_bytes() {
         &["--tpcc-scale", "tiny", "--timeline", "slowest-cross"] as &[_],
         &["--workload", "tpcc", "--tpcc-scale", "tiny"],
         &["--workload", "tpca", "--theta", "1.0", "--cpu", "free"],
-        &["--tpcc-scale", "tiny", "--crossing", "ahead", "--lead-ms", "60"],
+        &[
+            "--tpcc-scale",
+            "tiny",
+            "--crossing",
+            "ahead",
+            "--lead-ms",
+            "60",
+        ],
         &[
             "--workload",
             "append",

@@ -6,8 +6,8 @@ use manxdb_core::{Nanos, NodeId};
 use manxdb_sim::{CostModel, SimTime, World, WorldOptions};
 use manxdb_txn::procedure::Registry;
 use manxdb_txn::rows::{NoRows, Rows};
-use manxdb_workloads::{append, tpca};
 use manxdb_workloads::tpcc::{Parameters, Scale, Template};
+use manxdb_workloads::{append, tpca};
 
 use super::clients::Clients;
 use super::outcome::{millis, round};
@@ -75,6 +75,8 @@ fn workload(trial: &Trial) -> manxdb_workloads::Workload {
         },
         Workload::Append { lists } => Asked::Append(append::Settings {
             lists_per_shard: lists,
+            cross_region: 0.1,
+            deferred: 0.2,
             ..append::Settings::default()
         }),
     }

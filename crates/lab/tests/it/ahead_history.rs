@@ -1,6 +1,7 @@
 //! Histories under ordering ahead: jitter, wrong clocks, three regions; and planted defects, which
 //! the judges must find.
 
+use crate::common::Increments;
 use manxdb_checker::append::{Level as Promise, check};
 use manxdb_core::Nanos;
 use manxdb_dast::mutants::Mutant;
@@ -117,7 +118,6 @@ fn a_region_that_waits_for_some_marks_only_is_found() {
 /// share of cross-region transactions, and local ones notice nothing.
 #[test]
 fn under_load_the_tail_is_one_round_trip_and_local_transactions_do_not_notice() {
-    use crate::common::Increments;
     for (shards_per_region, crt_percent) in [(5, 10), (5, 90)] {
         let topology = manxdb_dast::Topology {
             regions: 3,
@@ -161,4 +161,74 @@ fn under_load_the_tail_is_one_round_trip_and_local_transactions_do_not_notice() 
         let most = before + Nanos::from_micros(500);
         assert!(now <= most, "{case}: {now:?} after {before:?}");
     }
+}
+
+/// A run of increments with faults, until so many milliseconds.
+fn faulty(
+    topology: manxdb_dast::Topology,
+    crt_percent: u64,
+    faults: &str,
+    until: u64,
+) -> Load<Increments> {
+    let (lan, wan) = paper_links();
+    let (places, clients) = place(topology, 8, lan, wan);
+    let shared = crate::common::shared(topology, options(None));
+    let mut world = World::new(DastSystem::new(shared), WorldOptions::new(5, places));
+    world.schedule_all(&faults.parse().unwrap());
+    let generator = Increments {
+        topology,
+        crt_percent,
+        level: Level::Serializable,
+    };
+    let options = LoadOptions {
+        clients,
+        outstanding: 1,
+        until: SimTime::from_millis(until),
+        explain: false,
+    };
+    let mut load = Load::new(generator, options);
+    world
+        .run_until(&mut load, SimTime::from_millis(until + 100))
+        .unwrap();
+    load
+}
+
+/// Its marks do not come, so no cross-region transaction runs anywhere; clocks stretch.
+#[test]
+fn a_silent_region_does_not_hold_up_local_transactions() {
+    let topology = manxdb_dast::Topology {
+        regions: 3,
+        shards_per_region: 2,
+    };
+    let load = faulty(topology, 1, "600ms+10s part r0 *", 1_500);
+    let (from, until) = (SimTime::from_millis(700), SimTime::from_millis(1_400));
+    let local = load.latencies(false, from, until);
+    assert!(local.len() > 500, "{} local calls", local.len());
+    let tail = percentile(&local, 100);
+    assert!(tail <= Nanos::from_micros(15_001), "{tail:?}");
+    let asked = load.made().iter().filter(|made| made.asked < until);
+    let mut open = asked.filter(|made| made.answered.is_none());
+    assert!(open.all(|made| made.job.crosses_regions));
+    let cross = load.latencies(true, from, until);
+    assert!(cross.is_empty(), "they wait: {cross:?}");
+}
+
+/// Its marks run farther ahead once the way is known.
+#[test]
+fn a_region_far_away_changes_nothing_for_transactions_of_the_others() {
+    let topology = manxdb_dast::Topology {
+        regions: 3,
+        shards_per_region: 1,
+    };
+    let far = "0s+10s delay r2>* 250ms; 0s+10s delay *>r2 250ms";
+    let load = faulty(topology, 30, far, 3_500);
+    let from = SimTime::from_secs(2);
+    let near = load.made().iter().filter(|made| {
+        let args = &made.job.ask.args;
+        made.job.crosses_regions && made.asked >= from && args[0] < 2 && args[2] < 2
+    });
+    let latencies: Vec<Nanos> = near.filter_map(manxdb_lab::load::Made::latency).collect();
+    let longest = latencies.iter().max().unwrap();
+    assert!(latencies.len() > 20, "{} calls", latencies.len());
+    assert!(*longest <= Nanos::from_millis(123), "{longest:?}");
 }

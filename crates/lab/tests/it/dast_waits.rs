@@ -23,7 +23,13 @@ type Run = (World<DastSystem>, Load<Increments>);
 
 fn run(mutant: Option<Mutant>, cost: CostModel, crt_percent: u64, links: (Link, Link)) -> Run {
     let clocks = ClockOptions::default();
-    run_with((Crossing::Anticipated, mutant), cost, clocks, crt_percent, links)
+    run_with(
+        (Crossing::Anticipated, mutant),
+        cost,
+        clocks,
+        crt_percent,
+        links,
+    )
 }
 
 fn run_with(

@@ -38,9 +38,7 @@ pub fn shared(file: &ClusterFile) -> Shared {
     }
     let options = Options::of_distance(file.delays().wan * 2);
     // `ClusterFile::read` has seen that it is one.
-    let lead = file
-        .lead_ms
-        .and_then(|millis| lead_of_millis(millis).ok());
+    let lead = file.lead_ms.and_then(|millis| lead_of_millis(millis).ok());
     Shared {
         topology: topology(file),
         options: Options {

@@ -77,6 +77,7 @@ impl Orders {
     pub(crate) fn reserve(&mut self, region: RegionId, upto: Timestamp) {
         let reserved = self.reserved.entry(region).or_default();
         *reserved = upto.max(*reserved);
+        assert!(*reserved >= upto, "what is reserved stays reserved");
     }
 
     /// Marks up to this may have been told to a region.

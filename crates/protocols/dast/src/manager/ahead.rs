@@ -130,7 +130,6 @@ impl Manager {
         self.reserve_marks(now, out);
     }
 
-
     pub(super) fn on_order(
         &mut self,
         now: LocalTime,
@@ -259,7 +258,6 @@ impl Manager {
         }
     }
 
-
     /// Below this every cross-region transaction of the other regions is here.
     pub(super) fn bound(&self) -> Timestamp {
         let Some(ahead) = self.lead.as_ref().and_then(|lead| lead.ahead.as_ref()) else {
@@ -310,6 +308,8 @@ impl Manager {
         let Some(past) = within.next().filter(is_held).copied() else {
             return;
         };
+        assert!(bound >= ahead.told, "A3: the bound does not go back");
+        assert!(past < bound, "A3: what the bound has passed is below it");
         ahead.told = bound;
         for node in self.listeners() {
             out.send(node, DastMessage::Bound { bound, past });
@@ -330,7 +330,6 @@ impl Manager {
         let late = reading.unwrap_or(0).saturating_sub(self.bound().micros);
         late <= BOUND_LATE_MAX_MICROS
     }
-
 
     /// What all replicas of all regions have run is over.
     pub(super) fn forget_passed(&mut self, out: &mut Out) {
@@ -368,6 +367,12 @@ impl Manager {
         ensure(cut < bound || cut == Timestamp::ZERO, || {
             format!("A3: the region has passed {cut:?} and is bound by {bound:?}")
         })?;
+        for (region, stream) in &ahead.incoming {
+            let (asked, mark) = (stream.asked(), stream.mark());
+            ensure(asked.is_none_or(|asked| asked <= mark), || {
+                format!("A1: {region:?} is asked from {asked:?} on and is here up to {mark:?}")
+            })?;
+        }
         let is_proposed = |at: &Timestamp| lead.untold.values().any(|untold| untold == at);
         ensure(ahead.unagreed.keys().all(is_proposed), || {
             "A1: a place is open that no transaction waits for".to_owned()

@@ -83,6 +83,10 @@ impl Outgoing {
     pub(super) fn take(&mut self) -> (u64, Vec<Held>) {
         let (first, entries) = (self.first, std::mem::take(&mut self.unsent));
         self.first += entries.len() as u64;
+        assert!(
+            entries.is_sorted_by(|one, next| one.at < next.at),
+            "A1: entries are sent in the order of their places"
+        );
         (first, entries)
     }
 
@@ -182,6 +186,7 @@ impl Incoming {
             self.asked = Some(self.mark);
             return Taken::Gap;
         }
+        assert!(self.asked.is_none(), "A5: what is asked for is waited for");
         let known = usize::try_from(self.received + 1 - part.first).unwrap_or(usize::MAX);
         let new: Vec<Held> = part.entries.into_iter().skip(known).collect();
         self.received += new.len() as u64;
@@ -221,6 +226,7 @@ impl Delays {
             if self.seen.len() > SEEN_MAX {
                 self.seen.pop_front();
             }
+            assert!(self.seen.len() <= SEEN_MAX, "delays are not kept for ever");
         }
         self.shortest = Some(self.shortest.map_or(delay, |shortest| shortest.min(delay)));
     }

@@ -16,9 +16,8 @@ fn of_system(
     case: Case,
     number: fn(&TrialOutcome) -> f64,
 ) -> Option<f64> {
-    let belongs = |record: &Record| {
-        record.trial.system == system && Case::of(&record.trial) == case
-    };
+    let belongs =
+        |record: &Record| record.trial.system == system && Case::of(&record.trial) == case;
     let found = series(&data.records, belongs, |_| 0.0);
     found.first().map(|at| at.median(number))
 }

@@ -49,6 +49,10 @@ impl Manager {
         if self.shared.options.mutant == Some(crate::mutants::Mutant::GapAccepted) {
             incoming.values_mut().for_each(Incoming::accept_gaps);
         }
+        assert!(
+            incoming.len() == ahead.outgoing.len(),
+            "A3: every other region has a stream"
+        );
         ahead.incoming = incoming;
         self.ask_for_streams(out);
     }
@@ -72,7 +76,12 @@ impl Manager {
         }
     }
 
-    pub(in crate::manager) fn on_stream(&mut self, now: LocalTime, part: StreamPart, out: &mut Out) {
+    pub(in crate::manager) fn on_stream(
+        &mut self,
+        now: LocalTime,
+        part: StreamPart,
+        out: &mut Out,
+    ) {
         let slack = self.shared.options.lead_slack().as_micros();
         let slack = i64::try_from(slack).unwrap_or(i64::MAX);
         let interval = self.shared.options.report_every.as_micros();

@@ -60,7 +60,12 @@ impl Manager {
     }
 
     /// What is not sent yet, each in a part of its own, the last with the mark.
-    pub(in crate::manager) fn send_unsent(&mut self, now: LocalTime, region: RegionId, out: &mut Out) {
+    pub(in crate::manager) fn send_unsent(
+        &mut self,
+        now: LocalTime,
+        region: RegionId,
+        out: &mut Out,
+    ) {
         let Some(stream) = self.outgoing(region) else {
             return;
         };
@@ -155,9 +160,17 @@ impl Manager {
         out: &mut Out,
     ) {
         let (closed, position) = self.progress().unwrap_or_default();
+        assert!(
+            mark <= self.reserved_for(region),
+            "A2: a mark is reserved before it is told"
+        );
         let Some(lead) = &self.lead else {
             return;
         };
+        assert!(
+            lead.view == self.group.view(),
+            "who leads no more sends nothing"
+        );
         let ahead = lead.ahead.as_ref();
         let incoming = ahead.and_then(|ahead| ahead.incoming.get(&region));
         let part = StreamPart {
