@@ -78,10 +78,13 @@ impl System for DastSystem {
 impl Candidate for DastSystem {
     fn build(cluster: Cluster) -> Self {
         let options = cluster.round_trip.map(Options::of_distance);
+        let options = options.unwrap_or_default();
         let options = Options {
+            crossing: cluster.crossing,
+            first_lead: cluster.lead.unwrap_or(options.first_lead),
             keeps_order: cluster.keeps_order,
             explains: cluster.explains,
-            ..options.unwrap_or_default()
+            ..options
         };
         Self::of(cluster, options)
     }

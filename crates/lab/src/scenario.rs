@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use manxdb_common::{Ask, Level};
 use manxdb_core::{Nanos, Random};
+use manxdb_dast::Crossing;
 use manxdb_sim::{ClockOptions, CostModel, Fault, Link, SimTime, WorldOptions};
 use manxdb_txn::procedure::{Registry, ShardId};
 use manxdb_txn::rows::{NoRows, Rows};
@@ -22,6 +23,11 @@ const ROWS_SEED: u64 = 1;
 pub struct Scenario {
     /// What orders the transactions.
     pub system: SystemName,
+    /// How DAST orders cross-region transactions.
+    pub crossing: Crossing,
+    /// How far ahead of their clocks regions tell marks at first, if it is not what the distance
+    /// says.
+    pub lead: Option<Nanos>,
     /// The cluster's shape.
     pub topology: Topology,
     /// What is asked.
@@ -64,6 +70,8 @@ impl Scenario {
         let (lan, wan) = paper_links();
         Self {
             system: SystemName::Dast,
+            crossing: Crossing::Anticipated,
+            lead: None,
             topology,
             workload,
             scale: Scale::tiny(),
@@ -113,6 +121,8 @@ impl Scenario {
             round_trip: Some(self.wan.delay * 2),
             explains: self.explain,
             keeps_order: true,
+            crossing: self.crossing,
+            lead: self.lead,
         }
     }
 

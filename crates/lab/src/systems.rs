@@ -8,6 +8,7 @@ use std::sync::Arc;
 use manxdb_common::{Answer, Ask, Level};
 use manxdb_core::channel::{ChannelOptions, Life, Reliable};
 use manxdb_core::{Core, Nanos, NodeId, RequestId};
+use manxdb_dast::Crossing;
 use manxdb_sim::{FaultKind, Link, System};
 use manxdb_txn::procedure::{Registry, ShardId};
 use manxdb_txn::rows::Rows;
@@ -32,6 +33,9 @@ pub enum SystemName {
     /// The same, but a row is free once the piece that touches it has run.
     #[serde(rename = "slog-by-piece")]
     SlogByPiece,
+    /// DAST with cross-region transactions ordered ahead; not among [`SystemName::ALL`], which
+    /// are compared as they were published.
+    Ahead,
 }
 
 /// Something that is done with a system by its name, whatever its type is.
@@ -60,6 +64,7 @@ impl SystemName {
             Self::Janus => "Janus",
             Self::Slog => "SLOG",
             Self::SlogByPiece => "SLOG, rows freed by piece",
+            Self::Ahead => "ManxDB, ordered ahead",
         }
     }
 
@@ -71,6 +76,7 @@ impl SystemName {
             Self::Janus => "janus",
             Self::Slog => "slog",
             Self::SlogByPiece => "slog-by-piece",
+            Self::Ahead => "ahead",
         }
     }
 
@@ -89,7 +95,7 @@ impl SystemName {
     /// Does something with the system of this name.
     pub fn with<F: ForSystem>(self, what: F) -> F::Outcome {
         match self {
-            Self::Dast => what.run::<DastSystem>(),
+            Self::Dast | Self::Ahead => what.run::<DastSystem>(),
             Self::Janus => what.run::<JanusSystem>(),
             Self::Slog => what.run::<SlogSystem>(),
             Self::SlogByPiece => what.run::<SlogByPiece>(),
@@ -100,8 +106,17 @@ impl SystemName {
     #[must_use]
     pub fn promises(self) -> Level {
         match self {
-            Self::Dast | Self::Janus => Level::Strict,
+            Self::Dast | Self::Ahead | Self::Janus => Level::Strict,
             Self::Slog | Self::SlogByPiece => Level::Serializable,
+        }
+    }
+
+    /// How it orders cross-region transactions, if it is DAST.
+    #[must_use]
+    pub fn crossing(self) -> Crossing {
+        match self {
+            Self::Ahead => Crossing::Ahead,
+            _ => Crossing::Anticipated,
         }
     }
 
@@ -111,7 +126,7 @@ impl SystemName {
     /// What it cannot take, and what can.
     pub fn survives(self, fault: &FaultKind) -> Result<(), String> {
         let loses_memory = matches!(fault, FaultKind::Crash { .. });
-        if self == Self::Dast || !loses_memory {
+        if matches!(self, Self::Dast | Self::Ahead) || !loses_memory {
             return Ok(());
         }
         Err(format!(
@@ -164,6 +179,11 @@ pub struct Cluster {
     pub explains: bool,
     /// Whether replicas keep the order in which transactions ran.
     pub keeps_order: bool,
+    /// How DAST orders cross-region transactions.
+    pub crossing: Crossing,
+    /// How far ahead of their clocks regions tell marks at first, if transactions are ordered ahead
+    /// and it is not what the distance says.
+    pub lead: Option<Nanos>,
 }
 
 /// What is seen of a replica.

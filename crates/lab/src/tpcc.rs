@@ -75,6 +75,8 @@ pub fn cluster(topology: Topology, template: Arc<Template>) -> Cluster {
         round_trip: None,
         explains: false,
         keeps_order: false,
+        crossing: manxdb_dast::Crossing::Anticipated,
+        lead: None,
     }
 }
 

@@ -69,6 +69,12 @@ pub enum Workload {
         /// Exponent of the distribution.
         alpha: f64,
     },
+    /// Reads of lists and appends to them; a tenth leaves the region, and a fifth of all has parts that
+    /// wait for what others find, on lists that local calls use too.
+    Append {
+        /// Lists of each shard.
+        lists: u32,
+    },
 }
 
 /// Size of a warehouse.
@@ -118,7 +124,7 @@ impl Trial {
         let (crossing, most) = match self.workload {
             Workload::Tpcc => (0.1, 2_400.0),
             Workload::Payment { cross_region } => (cross_region, 6_000.0),
-            Workload::Tpca { .. } => (0.1, 8_000.0),
+            Workload::Tpca { .. } | Workload::Append { .. } => (0.1, 8_000.0),
         };
         let asked =
             f64::from(self.clients_per_shard * self.outstanding) / (0.013 + 0.205 * crossing);
@@ -160,6 +166,12 @@ impl Trial {
         }
         let share = match self.workload {
             Workload::Tpcc => return Ok(()),
+            Workload::Append { lists } => {
+                if (1..=64).contains(&lists) {
+                    return Ok(());
+                }
+                return unfit("the number of lists", lists.to_string(), "between 1 and 64");
+            }
             Workload::Payment { cross_region } => cross_region,
             Workload::Tpca { alpha } => alpha,
         };

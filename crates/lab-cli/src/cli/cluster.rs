@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use manxdb::cli::{ClusterNode, DEFAULT_CLUSTER, TpccScale};
+use manxdb_dast::Crossing;
 
 /// Below the flags of each load.
 pub const CLUSTER_LOAD_HELP: &str = "\
@@ -311,6 +312,14 @@ pub struct DastUp {
     /// that a busy machine gives a process
     #[arg(long, default_value_t = 1000.0, value_name = "MS")]
     pub suspect_ms: f64,
+    /// How cross-region transactions get their places: anticipated (two round trips between
+    /// regions), or ahead (one)
+    #[arg(long, default_value = "anticipated", value_name = "MODE", value_parser = Crossing::of_name)]
+    pub crossing: Crossing,
+    /// How far ahead of its clock a region tells another one marks, until it has measured the way,
+    /// in milliseconds (--crossing ahead) [default: half of --wan-ms and 7.5]
+    #[arg(long, value_name = "MS")]
+    pub lead_ms: Option<f64>,
     /// The warehouse of TPC-C that every shard begins with; its replicas have it in memory
     #[arg(long, value_enum, default_value_t = TpccScale::Full, value_name = "SCALE")]
     pub tpcc_scale: TpccScale,

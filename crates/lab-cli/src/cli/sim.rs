@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use manxdb::cli::TpccScale;
+use manxdb_dast::Crossing;
 use manxdb_lab::systems::SystemName;
 
 /// Below the flags.
@@ -33,6 +34,17 @@ pub struct SimRun {
     /// slog-by-piece
     #[arg(default_value = "dast", value_parser = system)]
     pub system: SystemName,
+    /// How cross-region transactions get their places: anticipated (two round trips between
+    /// regions), or ahead (one) (dast)
+    #[arg(long, default_value = "anticipated", value_name = "MODE", value_parser = Crossing::of_name)]
+    pub crossing: Crossing,
+    /// How far ahead of its clock a region tells another one marks, until it has measured the way,
+    /// in milliseconds (--crossing ahead) [default: half of --wan-ms and 7.5]
+    #[arg(long, value_name = "MS")]
+    pub lead_ms: Option<f64>,
+    /// What the loss of leaves everything else going: zone (dast)
+    #[arg(long, default_value = "zone", value_name = "WHAT", value_parser = survive)]
+    pub survive: Survive,
     /// What is asked
     #[arg(long, value_enum, default_value_t = WorkloadChoice::Payment)]
     pub workload: WorkloadChoice,
@@ -129,6 +141,26 @@ fn system(name: &str) -> Result<SystemName, String> {
         .into_iter()
         .find(|system| system.name() == name)
         .ok_or_else(|| format!("no such system; there are {}", SystemName::names()))
+}
+
+/// What may be lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Survive {
+    /// One node of each shard and of each region's managers
+    Zone,
+}
+
+/// What may be lost, by its name.
+fn survive(name: &str) -> Result<Survive, String> {
+    match name {
+        "zone" => Ok(Survive::Zone),
+        "region" => Err(
+            "a region that is silent is not fenced: cross-region transactions wait until it is \
+             back; zone is what there is"
+                .to_owned(),
+        ),
+        _ => Err("nothing of this name; there is zone".to_owned()),
+    }
 }
 
 /// Workloads of a cluster.

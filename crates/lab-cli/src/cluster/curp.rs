@@ -45,6 +45,8 @@ pub fn describe(args: &CurpUp) -> Result<ClusterFile, Fault> {
             wan_jitter_ms: 0.0,
         },
         suspect_ms: args.suspect_ms,
+        crossing: manxdb_dast::Crossing::Anticipated,
+        lead_ms: None,
         tpcc_scale: TpccScale::Tiny,
         curp: Some(shape.clone()),
         nodes: Vec::new(),

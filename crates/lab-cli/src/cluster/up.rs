@@ -12,6 +12,8 @@ use manxdb::cluster::file::{ClusterFile, ClusterProtocol, Distances, NAME, Node}
 use manxdb::cluster::node::{directory_of, listen};
 use manxdb::process::stop_signal;
 use manxdb_core::NodeId;
+use manxdb_dast::Crossing;
+use manxdb_dast::options::lead_of_millis;
 use manxdb_net::DataDirectory;
 
 use super::children::{NodeProcess, stop_all};
@@ -177,6 +179,15 @@ pub fn describe(args: &DastUp) -> Result<ClusterFile, Fault> {
     if !(10.0..=600_000.0).contains(&args.suspect_ms) {
         return Err(Fault::Other("--suspect-ms is 10 to 600000".to_owned()));
     }
+    if let Some(millis) = args.lead_ms {
+        if args.crossing != Crossing::Ahead {
+            return Err(Fault::Other(
+                "--lead-ms is for --crossing ahead: anticipated timestamps have no lead".to_owned(),
+            ));
+        }
+        let lead = lead_of_millis(millis);
+        lead.map_err(|wrong| Fault::Other(format!("--lead-ms: {wrong}")))?;
+    }
     let mut file = ClusterFile {
         protocol: ClusterProtocol::Dast,
         id: new_id(),
@@ -189,6 +200,8 @@ pub fn describe(args: &DastUp) -> Result<ClusterFile, Fault> {
             wan_jitter_ms: args.wan_jitter_ms,
         },
         suspect_ms: args.suspect_ms,
+        crossing: args.crossing,
+        lead_ms: args.lead_ms,
         tpcc_scale: args.tpcc_scale,
         curp: None,
         nodes: Vec::new(),

@@ -2,14 +2,17 @@
 
 use manxdb_common::Level;
 use manxdb_core::Nanos;
+use manxdb_dast::Crossing;
+use manxdb_dast::options::lead_of_millis;
 use manxdb_lab::scenario::Scenario;
+use manxdb_lab::systems::SystemName;
 use manxdb_sim::{ClockOptions, CostModel, Fault as SimFault, Link};
 use manxdb_workloads::{Topology, Workload, append, tpcc};
 
 use super::reach::within;
 use manxdb::cli::TpccScale;
 
-use crate::cli::{CpuChoice, LevelChoice, PaymentSumsChoice, SimRun, WorkloadChoice};
+use crate::cli::{CpuChoice, LevelChoice, PaymentSumsChoice, SimRun, Survive, WorkloadChoice};
 use crate::fault::Fault;
 
 /// Nodes of one run, clients among them: links are kept for every pair.
@@ -30,6 +33,7 @@ pub fn scenario(args: &SimRun) -> Result<Scenario, Fault> {
     let clients = args.clients * topology.shards();
     let mut scenario = Scenario::new(topology, workload(args)?);
     scenario.system = args.system;
+    (scenario.crossing, scenario.lead) = crossing(args)?;
     let servers = scenario.shape().servers();
     if servers + clients > NODES_MAX {
         return Err(Fault::Other(format!(
@@ -95,6 +99,29 @@ pub fn scenario(args: &SimRun) -> Result<Scenario, Fault> {
         scenario.faults.push(fault(text, &scenario)?);
     }
     Ok(scenario)
+}
+
+/// How cross-region transactions get their places.
+fn crossing(args: &SimRun) -> Result<(Crossing, Option<Nanos>), Fault> {
+    let Survive::Zone = args.survive;
+    let is_ahead = args.crossing == Crossing::Ahead;
+    if is_ahead && args.system != SystemName::Dast {
+        return Err(Fault::Other(format!(
+            "--crossing ahead is of dast, not of {}, which has one way to order",
+            args.system.name()
+        )));
+    }
+    let Some(millis) = args.lead_ms else {
+        return Ok((args.crossing, None));
+    };
+    if !is_ahead {
+        return Err(Fault::Other(
+            "--lead-ms is for --crossing ahead: anticipated timestamps have no lead".to_owned(),
+        ));
+    }
+    let lead = lead_of_millis(millis);
+    let lead = lead.map_err(|wrong| Fault::Other(format!("--lead-ms: {wrong}")))?;
+    Ok((args.crossing, Some(lead)))
 }
 
 /// A number of milliseconds within bounds.

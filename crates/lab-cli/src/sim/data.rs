@@ -57,6 +57,7 @@ fn parameters(args: &SimRun, scenario: &Scenario) -> Value {
     let faults: Vec<String> = scenario.faults.iter().map(ToString::to_string).collect();
     json!({
         "system": args.system.name(),
+        "crossing": scenario.crossing.name(),
         "workload": format!("{:?}", scenario.workload),
         "payment_sums": format!("{:?}", scenario.payment_sums).to_lowercase(),
         "regions": args.regions,

@@ -37,6 +37,14 @@ fn every_workload_runs_and_is_judged_and_equal_flags_make_equal_bytes() {
         &["--workload", "tpcc", "--tpcc-scale", "tiny"],
         &["--workload", "tpca", "--theta", "1.0", "--cpu", "free"],
         &[
+            "--tpcc-scale",
+            "tiny",
+            "--crossing",
+            "ahead",
+            "--lead-ms",
+            "60",
+        ],
+        &[
             "--workload",
             "append",
             "--level",
@@ -120,6 +128,24 @@ fn what_is_wrong_with_a_flag_is_said_and_what_would_be_right() {
             &["--workload", "append", "--lists", "0"],
             "--lists 0 is not 1 to 64",
         ),
+        (
+            &["--crossing", "ahead", "--lead-ms", "0"],
+            "--lead-ms: 0 ms is no lead: it is more than 0 and at most 10000 ms, and what does is \
+             half a round trip between regions and three intervals of reports, 57.5 ms for 100 ms",
+        ),
+        (
+            &["--crossing", "ahead", "--lead-ms", "10001"],
+            "--lead-ms: 10001 ms is no lead: it is more than 0 and at most 10000 ms, and what does \
+             is half a round trip between regions and three intervals of reports, 57.5 ms for 100 ms",
+        ),
+        (
+            &["--lead-ms", "60"],
+            "--lead-ms is for --crossing ahead: anticipated timestamps have no lead",
+        ),
+        (
+            &["janus", "--crossing", "ahead"],
+            "--crossing ahead is of dast, not of janus, which has one way to order",
+        ),
         (&["--wan-ms", "-1"], "--wan-ms -1 is not 0 to 60000"),
         (&["--seconds", "0"], "--seconds 0 is not 0.001 to 86400"),
         (
@@ -170,4 +196,24 @@ fn what_is_wrong_with_a_flag_is_said_and_what_would_be_right() {
         error,
         "manxdb: --timeline: there is no client 99: they are 18 to 25\n"
     );
+}
+
+#[test]
+fn modes_that_there_are_not_are_refused_with_those_that_there_are() {
+    for (flags, says) in [
+        (
+            ["--crossing", "behind"],
+            "no such mode; there are anticipated, ahead",
+        ),
+        (
+            ["--survive", "region"],
+            "a region that is silent is not fenced: cross-region transactions wait until it is \
+             back; zone is what there is",
+        ),
+        (["--survive", "sea"], "nothing of this name; there is zone"),
+    ] {
+        let (code, _, error) = output(laboratory().arg("sim").args(flags));
+        assert_ne!(code, Some(0), "{flags:?}");
+        assert!(error.contains(says), "{flags:?}: {error}");
+    }
 }

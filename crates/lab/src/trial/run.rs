@@ -6,8 +6,8 @@ use manxdb_core::{Nanos, NodeId};
 use manxdb_sim::{CostModel, SimTime, World, WorldOptions};
 use manxdb_txn::procedure::Registry;
 use manxdb_txn::rows::{NoRows, Rows};
-use manxdb_workloads::tpca;
 use manxdb_workloads::tpcc::{Parameters, Scale, Template};
+use manxdb_workloads::{append, tpca};
 
 use super::clients::Clients;
 use super::outcome::{millis, round};
@@ -46,9 +46,10 @@ fn cluster(trial: &Trial) -> Cluster {
         Workload::Tpcc | Workload::Payment { .. } => {
             tpcc::cluster(trial.topology(), template(trial.warehouse))
         }
-        Workload::Tpca { .. } => {
+        Workload::Tpca { .. } | Workload::Append { .. } => {
             let known = Registry::default();
             known.register(Arc::new(tpca::Increment));
+            known.register(Arc::new(append::Append));
             Cluster {
                 topology: trial.topology(),
                 procedures: Arc::new(known),
@@ -56,6 +57,8 @@ fn cluster(trial: &Trial) -> Cluster {
                 round_trip: None,
                 explains: false,
                 keeps_order: false,
+                crossing: manxdb_dast::Crossing::Anticipated,
+                lead: None,
             }
         }
     }
@@ -70,11 +73,20 @@ fn workload(trial: &Trial) -> manxdb_workloads::Workload {
             cross_region: 0.1,
             theta: alpha,
         },
+        Workload::Append { lists } => Asked::Append(append::Settings {
+            lists_per_shard: lists,
+            cross_region: 0.1,
+            deferred: 0.2,
+            ..append::Settings::default()
+        }),
     }
 }
 
 fn world<S: Candidate>(trial: &Trial) -> (World<S>, Clients, Vec<NodeId>) {
-    let system = S::build(cluster(trial));
+    let system = S::build(Cluster {
+        crossing: trial.system.crossing(),
+        ..cluster(trial)
+    });
     let (lan, wan) = paper_links();
     let jitter = Nanos::from_millis(trial.wan_jitter_ms.into());
     let (places, clients) = system.place(trial.clients_per_shard, lan, wan.with_jitter(jitter));

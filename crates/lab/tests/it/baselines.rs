@@ -45,6 +45,8 @@ fn cluster(topology: Topology, procedures: Registry) -> Cluster {
         round_trip: None,
         explains: true,
         keeps_order: true,
+        crossing: manxdb_dast::Crossing::Anticipated,
+        lead: None,
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use manxdb_core::Nanos;
-use manxdb_dast::{Ask, Level, Options, Shared, Topology};
+use manxdb_dast::{Ask, Crossing, Level, Options, Shared, Topology};
 use manxdb_lab::dast::{DastSystem, paper_links, place};
 use manxdb_lab::why::Why;
 use manxdb_sim::{SimTime, World, WorldOptions};
@@ -21,12 +21,18 @@ const TOPOLOGY: Topology = Topology {
 
 /// A transaction at a level, asked so long after a round of reports: the third of its kind, when
 /// regions know how long a decision takes.
-fn floor(pieces: &[(u8, u8)], level: Level, after_report: Nanos) -> (Nanos, Why) {
+fn floor(
+    crossing: Crossing,
+    pieces: &[(u8, u8)],
+    level: Level,
+    after_report: Nanos,
+) -> (Nanos, Why) {
     let procedures = Registry::default();
     procedures.register(Arc::new(Chain));
     let shared = Shared {
         topology: TOPOLOGY,
         options: Options {
+            crossing,
             explains: true,
             ..Options::default()
         },
@@ -68,13 +74,13 @@ fn line(name: &str, (latency, why): (Nanos, Why)) -> String {
 type Case = (&'static str, Level, &'static [(u8, u8)]);
 
 /// Shard 0 is the client's; 1 is in its region, 2, 4 and 6 are in the others.
-#[test]
-fn unloaded_latencies_are_what_the_messages_in_a_row_take() {
+fn floors(crossing: Crossing) -> String {
     let one: &[(u8, u8)] = &[(0, NOTHING)];
     let mut lines = Vec::new();
     for micros in [1, 1_250, 2_499, 2_500] {
         let name = format!("one shard, {micros} µs after a report");
-        let floor = floor(one, Level::Serializable, Nanos::from_micros(micros));
+        let after_report = Nanos::from_micros(micros);
+        let floor = floor(crossing, one, Level::Serializable, after_report);
         lines.push(line(&name, floor));
     }
     let two: &[(u8, u8)] = &[(0, NOTHING), (2, NOTHING)];
@@ -134,11 +140,24 @@ fn unloaded_latencies_are_what_the_messages_in_a_row_take() {
         ("2 regions, strict", Level::Strict, two),
     ];
     for (name, level, pieces) in cases {
-        let floor = floor(pieces, level, Nanos::from_micros(1_250));
+        let floor = floor(crossing, pieces, level, Nanos::from_micros(1_250));
         lines.push(line(name, floor));
     }
-    let found = lines.join("\n");
+    lines.join("\n")
+}
+
+#[test]
+fn unloaded_latencies_are_what_the_messages_in_a_row_take() {
+    let found = floors(Crossing::Anticipated);
     assert_eq!(found, FLOORS.trim(), "found:\n{found}\n");
+}
+
+/// One way to the other regions and one way back; one more each time a region waits for a value of
+/// another one that is not the coordinator's.
+#[test]
+fn ordered_ahead_a_cross_region_transaction_takes_one_round_trip() {
+    let found = floors(Crossing::Ahead);
+    assert_eq!(found, AHEAD.trim(), "found:\n{found}\n");
 }
 
 /// Milliseconds. A local transaction is run up to one interval of reports (2.5 ms) and two ways
@@ -163,4 +182,27 @@ home waits for another region               217.500  5.000 managers' ledger  200
 another region waits for home               262.501  5.000 managers' ledger  200.000 network between regions  7.500 network in the region  50.001 ordering gate
 a third region waits for the second         267.500  5.000 managers' ledger  250.000 network between regions  7.500 network in the region  5.000 ordering gate
 2 regions, strict                           223.750  5.000 managers' ledger  200.000 network between regions  7.500 network in the region  5.000 ordering gate  6.250 strict order
+";
+
+/// The same, ordered ahead. The managers' ledger, the way there, the way to the replicas, their
+/// clocks to the manager and back, the way back. One shard of another region is a local transaction
+/// there.
+const AHEAD: &str = "
+one shard, 1 µs after a report               12.499  5.000 network in the region  7.499 ordering gate
+one shard, 1250 µs after a report            11.250  5.000 network in the region  6.250 ordering gate
+one shard, 2499 µs after a report            10.001  5.000 network in the region  5.001 ordering gate
+one shard, 2500 µs after a report            12.500  5.000 network in the region  7.500 ordering gate
+two shards of a region                       13.750  10.000 network in the region  3.750 ordering gate
+another shard of the region                  13.750  10.000 network in the region  3.750 ordering gate
+home waits for the other shard               13.750  10.000 network in the region  3.750 ordering gate
+one shard, strict                            11.250  5.000 network in the region  6.250 ordering gate
+2 regions                                   120.000  5.000 managers' ledger  100.000 network between regions  10.000 network in the region  5.000 ordering gate
+3 regions                                   120.000  5.000 managers' ledger  100.000 network between regions  10.000 network in the region  5.000 ordering gate
+4 regions                                   120.000  5.000 managers' ledger  100.000 network between regions  10.000 network in the region  5.000 ordering gate
+2 others, none at home                      120.000  5.000 managers' ledger  100.000 network between regions  10.000 network in the region  5.000 ordering gate
+one shard, in another region                108.750  100.000 network between regions  2.500 network in the region  6.250 ordering gate
+home waits for another region               120.000  5.000 managers' ledger  100.000 network between regions  10.000 network in the region  5.000 ordering gate
+another region waits for home               167.501  5.000 managers' ledger  100.000 network between regions  10.000 network in the region  52.501 ordering gate
+a third region waits for the second         170.000  5.000 managers' ledger  150.000 network between regions  10.000 network in the region  5.000 ordering gate
+2 regions, strict                           121.250  5.000 managers' ledger  100.000 network between regions  10.000 network in the region  5.000 ordering gate  1.250 strict order
 ";

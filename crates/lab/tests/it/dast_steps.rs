@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use manxdb_core::{Nanos, NodeId};
-use manxdb_dast::Options;
+use manxdb_dast::{Crossing, Options};
 use manxdb_lab::soak::Setting;
 use manxdb_sim::hunt::Case;
 use manxdb_sim::trace::{Kind, Record};
@@ -25,14 +25,15 @@ const SEED: u64 = 3;
 
 /// A transaction, and when nodes took steps for it.
 struct Steps {
+    crossing: Crossing,
     coordinator: NodeId,
     steps: Vec<(NodeId, SimTime)>,
 }
 
 impl Steps {
     /// Of the first transaction of its kind that was asked after a second.
-    fn of_first(crosses_regions: bool) -> Self {
-        let (mut world, mut load) = setting().begin(SEED, Options::default(), Record::All);
+    fn of_first(crossing: Crossing, crosses_regions: bool) -> Self {
+        let (mut world, mut load) = setting().begin(SEED, options(crossing), Record::All);
         world.run_until(&mut load, SimTime::from_secs(3)).unwrap();
         let mut made = load.made().iter();
         let made = made.find(|made| {
@@ -47,6 +48,7 @@ impl Steps {
             .iter()
             .filter(|row| matches!(row.kind, Kind::Message(_)));
         Self {
+            crossing,
             coordinator: received.node,
             steps: messages.map(|row| (row.node, row.at)).collect(),
         }
@@ -58,6 +60,21 @@ impl Steps {
         let moments: BTreeSet<SimTime> = own.flat_map(|(_, at)| [*at, *at + Nanos(1)]).collect();
         assert!(moments.len() >= 2, "{node:?} took no step");
         moments
+    }
+
+    fn survives(&self, faults: Vec<Fault>) {
+        let plan = Plan { faults };
+        let case = Case { seed: SEED, plan };
+        if let Err(wrong) = setting().run(&case, options(self.crossing)) {
+            panic!("{:?}, {case}: {wrong}", self.crossing);
+        }
+    }
+}
+
+fn options(crossing: Crossing) -> Options {
+    Options {
+        crossing,
+        ..Options::default()
     }
 }
 
@@ -72,27 +89,23 @@ fn crash(node: NodeId, at: SimTime) -> Fault {
     }
 }
 
-fn survives(faults: Vec<Fault>) {
-    let plan = Plan { faults };
-    let case = Case { seed: SEED, plan };
-    if let Err(wrong) = setting().run(&case, Options::default()) {
-        panic!("{case}: {wrong}");
-    }
-}
-
 #[test]
 fn the_coordinator_of_a_local_transaction_fails_at_each_step() {
-    let steps = Steps::of_first(false);
-    for at in steps.moments(steps.coordinator) {
-        survives(vec![crash(steps.coordinator, at)]);
+    for crossing in Crossing::ALL {
+        let steps = Steps::of_first(crossing, false);
+        for at in steps.moments(steps.coordinator) {
+            steps.survives(vec![crash(steps.coordinator, at)]);
+        }
     }
 }
 
 #[test]
 fn the_coordinator_of_a_cross_region_transaction_fails_at_each_step() {
-    let steps = Steps::of_first(true);
-    for at in steps.moments(steps.coordinator) {
-        survives(vec![crash(steps.coordinator, at)]);
+    for crossing in Crossing::ALL {
+        let steps = Steps::of_first(crossing, true);
+        for at in steps.moments(steps.coordinator) {
+            steps.survives(vec![crash(steps.coordinator, at)]);
+        }
     }
 }
 
@@ -103,32 +116,38 @@ fn speaker(steps: &Steps) -> NodeId {
 
 #[test]
 fn who_speaks_for_a_shard_fails_before_and_after_its_output() {
-    let steps = Steps::of_first(true);
-    for at in steps.moments(speaker(&steps)) {
-        survives(vec![crash(speaker(&steps), at)]);
+    for crossing in Crossing::ALL {
+        let steps = Steps::of_first(crossing, true);
+        for at in steps.moments(speaker(&steps)) {
+            steps.survives(vec![crash(speaker(&steps), at)]);
+        }
     }
 }
 
 #[test]
 fn the_managers_of_both_regions_fail_at_each_step() {
-    let steps = Steps::of_first(true);
-    for manager in [NodeId(6), NodeId(9)] {
-        for at in steps.moments(manager) {
-            survives(vec![crash(manager, at)]);
+    for crossing in Crossing::ALL {
+        let steps = Steps::of_first(crossing, true);
+        for manager in [NodeId(6), NodeId(9)] {
+            for at in steps.moments(manager) {
+                steps.survives(vec![crash(manager, at)]);
+            }
         }
     }
 }
 
 #[test]
 fn the_coordinator_fails_at_each_step_and_the_other_shards_speaker_soon_after() {
-    let steps = Steps::of_first(true);
-    for at in steps.moments(steps.coordinator) {
-        for later in [0, 4, 60, 110] {
-            let then = at + Nanos::from_millis(later);
-            survives(vec![
-                crash(steps.coordinator, at),
-                crash(speaker(&steps), then),
-            ]);
+    for crossing in Crossing::ALL {
+        let steps = Steps::of_first(crossing, true);
+        for at in steps.moments(steps.coordinator) {
+            for later in [0, 4, 60, 110] {
+                let then = at + Nanos::from_millis(later);
+                steps.survives(vec![
+                    crash(steps.coordinator, at),
+                    crash(speaker(&steps), then),
+                ]);
+            }
         }
     }
 }

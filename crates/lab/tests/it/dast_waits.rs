@@ -8,7 +8,7 @@ use crate::common::Increments;
 use manxdb_core::Nanos;
 use manxdb_dast::mutants::Mutant;
 use manxdb_dast::waits::{CROSS_REGION, GATE, LEDGER};
-use manxdb_dast::{Level, Options, Topology};
+use manxdb_dast::{Crossing, Level, Options, Topology};
 use manxdb_lab::dast::{DastSystem, paper_links, place};
 use manxdb_lab::load::{Load, LoadOptions};
 use manxdb_sim::explain::{OTHER, explain, waits};
@@ -22,11 +22,18 @@ const THREE_BY_FIVE: Topology = Topology {
 type Run = (World<DastSystem>, Load<Increments>);
 
 fn run(mutant: Option<Mutant>, cost: CostModel, crt_percent: u64, links: (Link, Link)) -> Run {
-    run_with(mutant, cost, ClockOptions::default(), crt_percent, links)
+    let clocks = ClockOptions::default();
+    run_with(
+        (Crossing::Anticipated, mutant),
+        cost,
+        clocks,
+        crt_percent,
+        links,
+    )
 }
 
 fn run_with(
-    mutant: Option<Mutant>,
+    (crossing, mutant): (Crossing, Option<Mutant>),
     cost: CostModel,
     clocks: ClockOptions,
     crt_percent: u64,
@@ -35,6 +42,7 @@ fn run_with(
     let topology = THREE_BY_FIVE;
     let (places, clients) = place(topology, 4, links.0, links.1);
     let options = Options {
+        crossing,
         explains: true,
         mutant,
         ..Options::default()
@@ -108,10 +116,12 @@ fn nor_with_busy_processors_wrong_clocks_and_jitter_everywhere() {
         offset_max: Nanos::from_millis(5),
         drift_max_ppm: 100,
     };
-    let run = run_with(None, CostModel::default(), clocks, 30, links);
-    let waits = local_waits(&run);
-    assert!(waits[GATE].0 > 100, "{waits:?}");
-    assert_eq!(waits.get(CROSS_REGION), None, "{waits:?}");
+    for crossing in Crossing::ALL {
+        let run = run_with((crossing, None), CostModel::default(), clocks, 30, links);
+        let waits = local_waits(&run);
+        assert!(waits[GATE].0 > 100, "{crossing:?}: {waits:?}");
+        assert_eq!(waits.get(CROSS_REGION), None, "{crossing:?}: {waits:?}");
+    }
 }
 
 #[test]
@@ -125,8 +135,14 @@ fn without_floors_on_all_nodes_they_do() {
 
 #[test]
 fn every_latency_is_explained_to_the_nanosecond() {
-    for cost in [CostModel::free(), CostModel::default()] {
-        let (world, load) = run(None, cost, 30, shaken());
+    let runs = [
+        (Crossing::Anticipated, CostModel::free()),
+        (Crossing::Anticipated, CostModel::default()),
+        (Crossing::Ahead, CostModel::default()),
+    ];
+    for (crossing, cost) in runs {
+        let clocks = ClockOptions::default();
+        let (world, load) = run_with((crossing, None), cost, clocks, 30, shaken());
         let steps: BTreeMap<u64, _> = world.steps().collect();
         let mut reasons = BTreeSet::new();
         for made in load.made() {

@@ -1,6 +1,8 @@
 //! Tests of protocols in the simulator, and of experiments.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod ahead_faults;
+mod ahead_history;
 mod baselines;
 mod caas_many;
 mod common;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use manxdb_core::{Nanos, NodeId};
+use manxdb_dast::options::lead_of_millis;
 use manxdb_dast::{DastNode, Options, Role, Shared, Topology};
 use manxdb_txn::procedure::{Registry, ShardId};
 
@@ -35,13 +36,17 @@ pub fn shared(file: &ClusterFile) -> Shared {
     for procedure in manxdb_workloads::procedures() {
         procedures.register(procedure);
     }
-    let round_trip = file.delays().wan * 2;
+    let options = Options::of_distance(file.delays().wan * 2);
+    // `ClusterFile::read` has seen that it is one.
+    let lead = file.lead_ms.and_then(|millis| lead_of_millis(millis).ok());
     Shared {
         topology: topology(file),
         options: Options {
             manager_tick: MANAGER_TICK,
             suspect_after: nanos(file.suspect_ms),
-            ..Options::of_distance(round_trip)
+            crossing: file.crossing,
+            first_lead: lead.unwrap_or(options.first_lead),
+            ..options
         },
         procedures: Arc::new(procedures),
         placement: Arc::new(placement(file)),

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use manxdb_core::{Nanos, NodeId};
+use manxdb_dast::Crossing;
+use manxdb_dast::options::lead_of_millis;
 use manxdb_net::{ClusterId, Delays, Directory, Place, RegionId};
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +93,13 @@ pub struct ClusterFile {
     pub distances: Distances,
     /// A replica that is silent for so long is put out.
     pub suspect_ms: f64,
+    /// How cross-region transactions get their places.
+    #[serde(default)]
+    pub crossing: Crossing,
+    /// How far ahead of its clock a region tells another one marks at first, in milliseconds; without
+    /// it, what the distance says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lead_ms: Option<f64>,
     /// The warehouse of TPC-C that every shard begins with.
     pub tpcc_scale: TpccScale,
     /// The shape of a cluster that replicates Redis's keys; `regions` and `shards_per_region` are 1
@@ -178,6 +187,10 @@ impl ClusterFile {
                 return Err("[curp] is missing: it tells how many servers there are".to_owned());
             }
         };
+        if let Some(millis) = self.lead_ms {
+            let lead = lead_of_millis(millis);
+            lead.map_err(|wrong| format!("lead_ms: {wrong}"))?;
+        }
         let numbers = self.nodes.iter().map(|node| node.number);
         if !numbers.eq(0..expected) {
             return Err(format!("nodes must be 0 to {}, in order", expected - 1));
@@ -278,6 +291,8 @@ mod tests {
                 wan_jitter_ms: 0.0,
             },
             suspect_ms: 500.0,
+            crossing: Crossing::Ahead,
+            lead_ms: Some(60.0),
             tpcc_scale: TpccScale::Tiny,
             curp: None,
             nodes: (0..6).map(node).collect(),
@@ -312,6 +327,9 @@ mod tests {
         let mut unnamed = file();
         unnamed.id = "xyz".into();
         assert!(error(Some(unnamed)).contains("\"xyz\""));
+        let mut hasty = file();
+        hasty.lead_ms = Some(0.0);
+        assert!(error(Some(hasty)).contains("lead_ms: 0 ms is no lead"));
         let mut shapeless = file();
         shapeless.protocol = ClusterProtocol::Curp;
         assert!(error(Some(shapeless.clone())).contains("[curp] is missing"));

@@ -3,12 +3,15 @@
 //! A floor is the anticipated timestamp of a cross-region transaction whose place is not decided
 //! yet. When time reaches the lowest floor the clock does not stop: it stays in the microsecond
 //! below the floor and counts on in the second component. So local transactions go on getting
-//! stamps, all of them below the pending one, and wait for nothing.
+//! stamps, all of them below the pending one, and wait for nothing. A ceiling works as a floor does:
+//! it is the bound below which a region knows all cross-region transactions that are ordered ahead
+//! ([`Crossing::Ahead`](crate::Crossing)), and it moves.
 //!
 //! | invariant | |
 //! |---|---|
 //! | C1 | stamps strictly increase |
 //! | C2 | while a floor above the last stamp is held, every stamp is below it |
+//! | C2' | while a ceiling above the last stamp is set, every stamp is below it |
 //! | C3 | every floor is that of a cross-region transaction that is not decided |
 
 use std::collections::BTreeMap;
@@ -31,6 +34,8 @@ pub struct Clock {
     offset: i64,
     last: Timestamp,
     floors: BTreeMap<Timestamp, CallId>,
+    /// Stamps stay below this too; none: it is not heard of, or there is none.
+    ceiling: Option<Timestamp>,
     /// No reading is believed beyond this many microseconds.
     bound: u64,
     #[cfg(feature = "mutants")]
@@ -46,6 +51,7 @@ impl Clock {
             offset: 0,
             last: Timestamp::ZERO,
             floors: BTreeMap::new(),
+            ceiling: None,
             bound: u64::MAX,
             #[cfg(feature = "mutants")]
             mutant: None,
@@ -70,7 +76,7 @@ impl Clock {
     pub fn peek(&self, now: LocalTime) -> Timestamp {
         let reading = self.reading(now);
         let mut stamp = Timestamp::at(reading, self.site);
-        if let Some(floor) = self.lowest_floor()
+        if let Some(floor) = self.limit()
             && stamp.micros >= floor.micros
             && self.last.micros < floor.micros
         {
@@ -90,9 +96,9 @@ impl Clock {
         let stamp = self.peek(now);
         assert!(stamp > self.last, "C1: stamps increase");
         assert!(
-            self.lowest_floor()
-                .is_none_or(|floor| stamp < floor || self.last.micros >= floor.micros),
-            "C2: stamps stay below floors"
+            self.limit()
+                .is_none_or(|limit| stamp < limit || self.last.micros >= limit.micros),
+            "C2: stamps stay below floors and the ceiling"
         );
         self.last = stamp;
         stamp
@@ -107,6 +113,28 @@ impl Clock {
     #[must_use]
     pub fn lowest_floor(&self) -> Option<Timestamp> {
         self.floors.keys().next().copied()
+    }
+
+    /// The lower of the lowest floor and the ceiling.
+    fn limit(&self) -> Option<Timestamp> {
+        self.lowest_floor().into_iter().chain(self.ceiling).min()
+    }
+
+    /// What the ceiling is, if there is one.
+    #[must_use]
+    pub fn ceiling(&self) -> Option<Timestamp> {
+        self.ceiling
+    }
+
+    /// Holds the clock below `ceiling` from now on. A clock that is already past it goes on: what
+    /// it stamps waits until the region's bound is there.
+    pub fn set_ceiling(&mut self, ceiling: Timestamp) {
+        self.ceiling = Some(ceiling);
+    }
+
+    /// Forgets the ceiling.
+    pub fn clear_ceiling(&mut self) {
+        self.ceiling = None;
     }
 
     /// Holds the clock below `at` for the sake of `call`. A clock that is already past it goes
@@ -204,6 +232,18 @@ mod tests {
         assert_eq!((other.micros, other.stretch), (199, 300));
         assert!(clock.remove_floor(floor));
         assert_eq!(clock.tick(at(301)), Timestamp::at(301, 1));
+    }
+
+    #[test]
+    fn below_a_ceiling_that_moves_a_clock_stretches_until_it_is_raised() {
+        let mut clock = Clock::new(1);
+        clock.set_ceiling(Timestamp::at(200, 0));
+        let held = clock.tick(at(250));
+        assert_eq!((held.micros, held.stretch), (199, 250));
+        clock.set_ceiling(Timestamp::at(260, 0));
+        assert_eq!(clock.tick(at(251)), Timestamp::at(251, 1));
+        clock.add_floor(Timestamp::at(255, 9), call(1));
+        assert_eq!(clock.tick(at(300)).micros, 254, "the lower one counts");
     }
 
     #[test]

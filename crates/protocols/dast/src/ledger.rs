@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{CallId, Planned};
 use crate::message::Decision;
+use crate::orders::Orders;
 use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
 
@@ -49,6 +50,25 @@ pub enum Entry {
     Reserve {
         /// Up to here.
         upto: Timestamp,
+    },
+    /// A transaction is ordered ahead: this is its place, everywhere.
+    Order {
+        /// The transaction.
+        planned: Arc<Planned>,
+        /// Its place.
+        at: Timestamp,
+        /// The other regions that it touches.
+        to: Vec<RegionId>,
+    },
+    /// All regions have passed what is ordered ahead below this.
+    Passed {
+        /// Below here.
+        upto: Timestamp,
+    },
+    /// Marks up to these may be told.
+    ReserveMarks {
+        /// Up to where, by the region that is told.
+        upto: Vec<(RegionId, Timestamp)>,
     },
     /// Nodes are out; what they stamped is being collected.
     Evict {
@@ -107,6 +127,8 @@ const REFUSED_MAX: usize = 10_000;
 pub struct Ledger {
     /// Cross-region transactions that have not run everywhere.
     pub crts: BTreeMap<CallId, Crt>,
+    /// Cross-region transactions ordered ahead by this region that not all regions have passed.
+    pub orders: Orders,
     /// Transactions that never get a timestamp here.
     pub refused: BTreeSet<CallId>,
     /// Transactions that have run everywhere and that their clients may still ask for, so that they
@@ -187,6 +209,14 @@ impl Ledger {
         ensure(self.refused.len() <= REFUSED_MAX, || {
             format!("L4: {} refusals are remembered", self.refused.len())
         })?;
+        self.orders.check()?;
+        let first = self.orders.first();
+        ensure(first.is_none_or(|first| first <= self.assigned), || {
+            format!(
+                "L5: {first:?} is ordered, behind all given, {:?}",
+                self.assigned
+            )
+        })?;
         self.members.check()
     }
 
@@ -260,6 +290,13 @@ impl State for Ledger {
                     crt.decision = Some(*decision);
                 }
             }
+            Entry::Order { planned, at, to } => self.order(planned, *at, to),
+            Entry::Passed { upto } => self.finished.extend(self.orders.pass(*upto)),
+            Entry::ReserveMarks { upto } => {
+                for (region, upto) in upto {
+                    self.orders.reserve(*region, *upto);
+                }
+            }
             Entry::Forget { id } => self.forget(*id),
             Entry::Reserve { upto } => self.reserved = self.reserved.max(*upto),
             Entry::Evict { nodes } => self.evict(nodes),
@@ -284,6 +321,17 @@ impl State for Ledger {
 }
 
 impl Ledger {
+    /// A place is given once, in order: what comes again or late has one already, or nobody waits.
+    fn order(&mut self, planned: &Arc<Planned>, at: Timestamp, to: &[RegionId]) {
+        let id = planned.id();
+        self.end_below(id.client, planned.call.ended_below);
+        if self.orders.has(id) || self.is_over(id) || at <= self.assigned {
+            return;
+        }
+        self.assigned = at;
+        self.orders.add(at, Arc::clone(planned), to);
+    }
+
     fn evict(&mut self, nodes: &[NodeId]) {
         let members = &mut self.members;
         members.epoch += 1;

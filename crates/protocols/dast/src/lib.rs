@@ -22,6 +22,9 @@
 //! | what nodes say to each other | [`message`] |
 //! | why a transaction waits | [`waits`] |
 //!
+//! With [`Crossing::Ahead`] a cross-region transaction gets its final place at once from the
+//! managers of its home region, behind what they have promised the others ([`manager`]).
+//!
 //! Start reading at [`clock`], then [`execution`], then [`replica`].
 #![forbid(unsafe_code)]
 
@@ -35,6 +38,7 @@ pub mod message;
 pub mod mutants;
 pub mod node;
 pub mod options;
+pub mod orders;
 pub mod replica;
 pub mod timestamp;
 pub mod waits;
@@ -43,6 +47,6 @@ pub mod wall;
 pub use manxdb_common::{Answer, Ask, Call, CallId, Level, Planned};
 pub use manxdb_common::{RegionId, Role, Topology, call, topology};
 pub use node::{DastNode, DastTimer};
-pub use options::Options;
+pub use options::{Crossing, Options};
 pub use replica::Shared;
 pub use timestamp::Timestamp;

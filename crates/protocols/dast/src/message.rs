@@ -1,8 +1,10 @@
 //! What the nodes of a cluster send each other.
 
+mod labels;
+
 use std::sync::Arc;
 
-use manxdb_core::{Message, NodeId, Weight};
+use manxdb_core::NodeId;
 use manxdb_vr::GroupMessage;
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +68,45 @@ pub struct Cut {
     pub everywhere: Timestamp,
     /// No region stamps below this any more.
     pub closed: Timestamp,
+    /// The receiver's clock is to stay below this; no cut passes it. [`Timestamp::MAX`] unless
+    /// cross-region transactions are ordered ahead.
+    pub bound: Timestamp,
+    /// Places of cross-region transactions of the region that this cut is the first to pass, if
+    /// they are ordered ahead.
+    pub crossed: Vec<Timestamp>,
+}
+
+/// Part of what one region has ordered ahead, to another one that it touches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamPart {
+    /// Whose it is.
+    pub region: RegionId,
+    /// Everything at this or behind it that is not over everywhere is here; none: it goes on where
+    /// the part before it ended.
+    pub since: Option<Timestamp>,
+    /// The number of the first entry; of the next one, if there are none.
+    pub first: u64,
+    /// Transactions at their places.
+    pub entries: Vec<Held>,
+    /// All transactions of that region below this that touch the receiver's are sent.
+    pub mark: Timestamp,
+    /// The region's time, in microseconds, when this was sent.
+    pub sent: u64,
+    /// What parts take that come the other way, in microseconds, by both regions' times.
+    pub delay: Option<i64>,
+    /// No stamp below this comes in that region any more.
+    pub closed: Timestamp,
+    /// Everything before this has run on all its replicas.
+    pub position: Timestamp,
+}
+
+/// What a replica knows of transactions ordered ahead.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heard {
+    /// It has all below this that touch its shard.
+    pub bound: Timestamp,
+    /// Places of those that not all replicas of the region have passed.
+    pub placed: Vec<Timestamp>,
 }
 
 /// The local transactions of a coordinator that somebody holds.
@@ -109,6 +150,8 @@ pub struct State {
     pub live: Vec<NodeId>,
     /// Anticipated timestamps that hold the region's clocks.
     pub floors: Vec<(Timestamp, CallId)>,
+    /// Places of transactions ordered ahead that not all replicas of the region have passed.
+    pub placed: Vec<Timestamp>,
 }
 
 /// What nodes send each other. Grouped by who speaks to whom. What is large is in a box: messages
@@ -191,6 +234,22 @@ pub enum DastMessage {
         view: u64,
         /// With all numbers.
         report: Box<Report>,
+        /// What it knows of what is ordered ahead.
+        heard: Box<Heard>,
+    },
+    /// A cross-region transaction that touches the receiver's shard, ordered ahead.
+    Place {
+        /// The transaction.
+        planned: Arc<Planned>,
+        /// Its place.
+        at: Timestamp,
+    },
+    /// What the next cut would say of the bound, because a transaction waits for it.
+    Bound {
+        /// The receiver's clock is to stay below this.
+        bound: Timestamp,
+        /// Report once past this.
+        past: Timestamp,
     },
     /// A cross-region transaction that touches the receiver's shard.
     PrepareCrt {
@@ -225,6 +284,22 @@ pub enum DastMessage {
         home: RegionId,
         /// The timestamp must come behind this.
         after: Timestamp,
+    },
+    /// Order this transaction ahead.
+    Order {
+        /// The transaction.
+        planned: Arc<Planned>,
+        /// Its place must come behind this.
+        after: Timestamp,
+    },
+    /// What the sender's region has ordered ahead.
+    Stream(Box<StreamPart>),
+    /// Send again what touches this region.
+    StreamFrom {
+        /// The region that asks.
+        region: RegionId,
+        /// From here on.
+        since: Timestamp,
     },
     /// The region has given it one that survives failures, or has refused it for ever.
     Assigned {
@@ -357,94 +432,4 @@ pub enum DastMessage {
         /// It must not stamp up to this.
         past: Timestamp,
     },
-}
-
-fn is_small(message: &GroupMessage<Ledger, Entry>) -> bool {
-    matches!(
-        message,
-        GroupMessage::Commit { .. } | GroupMessage::PrepareOk { .. }
-    )
-}
-
-impl Message for DastMessage {
-    fn weight(&self) -> Weight {
-        let pieces = match self {
-            Self::PrepareIrt { planned, .. }
-            | Self::PrepareCrt { planned, .. }
-            | Self::PrepareRegion { planned, .. } => planned.steps(),
-            Self::Submit { .. } => 1,
-            Self::Report(_)
-            | Self::Cut(_)
-            | Self::Floor { .. }
-            | Self::Settle { .. }
-            | Self::Progress { .. } => return Weight::Report,
-            Self::Group(message) if is_small(message) => return Weight::Report,
-            _ => 0,
-        };
-        Weight::Call { pieces }
-    }
-
-    fn label(&self) -> &'static str {
-        match self {
-            Self::Submit { .. } => "Submit",
-            Self::Outcome { .. } => "Outcome",
-            Self::PrepareIrt { .. } => "PrepareIrt",
-            Self::AckIrt { .. } => "AckIrt",
-            Self::Confirm { .. } => "Confirm",
-            Self::Inputs { .. } => "Inputs",
-            Self::Output(_) => "Output",
-            Self::AskOutput { .. } => "AskOutput",
-            Self::Report(_) => "Report",
-            Self::Cut(_) => "Cut",
-            Self::Lead { .. } => "Lead",
-            Self::Hello { .. } => "Hello",
-            Self::PrepareCrt { .. } => "PrepareCrt",
-            Self::Floor { .. } => "Floor",
-            Self::Settle { .. } => "Settle",
-            Self::PrepareRegion { .. } => "PrepareRegion",
-            Self::Assigned { .. } => "Assigned",
-            Self::Decided { .. } => "Decided",
-            Self::AskDecision { .. } => "AskDecision",
-            Self::Executed { .. } => "Executed",
-            Self::Forget { .. } => "Forget",
-            Self::Progress { .. } => "Progress",
-            Self::Group(_) => "Group",
-            Self::Freeze { .. } => "Freeze",
-            Self::Frozen { .. } => "Frozen",
-            Self::Close { .. } => "Close",
-            Self::Closed { .. } => "Closed",
-            Self::Join { .. } => "Join",
-            Self::Out { .. } => "Out",
-            Self::Admit { .. } => "Admit",
-            Self::Admitted { .. } => "Admitted",
-            Self::Fetch { .. } => "Fetch",
-            Self::State(_) => "State",
-            Self::Joined { .. } => "Joined",
-            Self::Live { .. } => "Live",
-        }
-    }
-
-    fn txn(&self) -> Option<u64> {
-        let id = match self {
-            Self::Submit { call, .. } => call.id,
-            Self::Output(output) => output.id,
-            Self::PrepareIrt { planned, .. }
-            | Self::PrepareCrt { planned, .. }
-            | Self::PrepareRegion { planned, .. } => planned.id(),
-            Self::Outcome { id, .. }
-            | Self::AckIrt { id, .. }
-            | Self::Confirm { id }
-            | Self::Inputs { id, .. }
-            | Self::AskOutput { id }
-            | Self::Floor { id, .. }
-            | Self::Settle { id, .. }
-            | Self::Assigned { id, .. }
-            | Self::Decided { id, .. }
-            | Self::AskDecision { id, .. }
-            | Self::Executed { id, .. }
-            | Self::Forget { id } => *id,
-            _ => return None,
-        };
-        Some(id.for_traces())
-    }
 }

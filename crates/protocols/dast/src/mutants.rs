@@ -29,11 +29,19 @@ pub enum Mutant {
     HighOfOwnShard,
     /// A piece with predetermined values runs before an earlier one that uses its row.
     BlindUpdateOvertakes,
+    /// A region's mark passes places that it has given and not agreed on.
+    MarkBeforeEntries,
+    /// A stream between regions is followed although part of it is missing.
+    GapAccepted,
+    /// Marks are told without being reserved: a new leader knows nothing of them.
+    MarkNotReserved,
+    /// A region waits only for the marks of regions that a transaction touches.
+    BoundOfTouchedRegions,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 12] = [
+    pub const ALL: [Mutant; 16] = [
         Mutant::NoClockGate,
         Mutant::NoPromise,
         Mutant::CutWithoutCounts,
@@ -46,5 +54,9 @@ impl Mutant {
         Mutant::HighWithoutDeferred,
         Mutant::HighOfOwnShard,
         Mutant::BlindUpdateOvertakes,
+        Mutant::MarkBeforeEntries,
+        Mutant::GapAccepted,
+        Mutant::MarkNotReserved,
+        Mutant::BoundOfTouchedRegions,
     ];
 }

@@ -24,6 +24,8 @@ pub enum DastTimer {
     Tick,
     /// A manager tells the other regions how far its own is.
     Progress,
+    /// A manager tells the other regions how far ahead its order is given.
+    Mark,
     /// A client asks another coordinator.
     Again {
         /// The call.
@@ -53,7 +55,7 @@ impl DastTimer {
     fn is_of(&self, node: &DastNode) -> bool {
         match self {
             Self::Report | Self::ReportPast(_) => matches!(node, DastNode::Replica(_)),
-            Self::Tick | Self::Progress => matches!(node, DastNode::Manager(_)),
+            Self::Tick | Self::Progress | Self::Mark => matches!(node, DastNode::Manager(_)),
             Self::Retry => !matches!(node, DastNode::Client(_)),
             Self::Again { .. } => matches!(node, DastNode::Client(_)),
         }

@@ -1,10 +1,75 @@
 //! What can be set, and why it is what it is.
 
 use manxdb_core::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// How cross-region transactions get their places in the order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Crossing {
+    /// Every touched region anticipates a timestamp and the home region takes the largest
+    /// (DAST §4.3): two round trips between regions.
+    #[default]
+    Anticipated,
+    /// The home region gives the place ahead of time, and regions tell each other marks: one round
+    /// trip between regions, and no aborts.
+    Ahead,
+}
+
+impl Crossing {
+    /// All of them.
+    pub const ALL: [Crossing; 2] = [Crossing::Anticipated, Crossing::Ahead];
+
+    /// On command lines.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Anticipated => "anticipated",
+            Self::Ahead => "ahead",
+        }
+    }
+
+    /// The mode of this name.
+    ///
+    /// # Errors
+    /// That there is none, and which there are.
+    pub fn of_name(name: &str) -> Result<Self, String> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|mode| mode.name() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("no such mode; there are {names}")
+        })
+    }
+}
+
+/// A lead from what somebody asks for, in milliseconds.
+///
+/// # Errors
+/// That it is none, and what would be one.
+pub fn lead_of_millis(millis: f64) -> Result<Nanos, String> {
+    let most = LEAD_MAX.as_millis_f64();
+    if millis > 0.0 && millis <= most {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // held within bounds
+        return Ok(Nanos((millis * 1e6) as u64));
+    }
+    Err(format!(
+        "{millis} ms is no lead: it is more than 0 and at most {most} ms, and what does is half a \
+         round trip between regions and three intervals of reports, 57.5 ms for 100 ms"
+    ))
+}
+
+/// The longest lead that a mark may have: a promise that far ahead delays every cross-region
+/// transaction that comes after it.
+pub const LEAD_MAX: Nanos = Nanos::from_secs(10);
 
 /// How a cluster behaves. The same on all its nodes.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
+    /// How cross-region transactions get their places.
+    pub crossing: Crossing,
+    /// How far ahead of its clock a region tells marks to another one, until it has measured what
+    /// a message takes between them; up to [`LEAD_MAX`]. Only with [`Crossing::Ahead`].
+    pub first_lead: Nanos,
     /// How often a replica reports its clock. A local transaction waits for at most one such
     /// interval beside its round trips; a region sends two messages a node and interval.
     pub report_every: Nanos,
@@ -39,6 +104,8 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            crossing: Crossing::Anticipated,
+            first_lead: Nanos::from_micros(57_500),
             report_every: Nanos::from_micros(2_500),
             manager_tick: Nanos::from_millis(5),
             suspect_after: Nanos::from_millis(50),
@@ -65,5 +132,56 @@ impl Options {
             first_estimate: round_trip + Nanos::from_millis(10),
             ..Self::default()
         }
+        .with_lead_for(round_trip)
+    }
+
+    fn with_lead_for(self, round_trip: Nanos) -> Self {
+        let lead = Nanos(round_trip.0 / 2 + self.lead_slack().0);
+        Self {
+            first_lead: Nanos(lead.0.min(LEAD_MAX.0)),
+            ..self
+        }
+    }
+
+    /// What a lead is longer than the way between two regions: a mark has to be at the replicas
+    /// before their clocks are. A manager's idea of the time is a message behind the clocks that
+    /// it hears of, the mark is a message on its way to them, and the next one comes an interval
+    /// later; an interval of reports stands for each.
+    #[must_use]
+    pub fn lead_slack(&self) -> Nanos {
+        self.report_every * 3
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lead_is_more_than_nothing_and_at_most_ten_seconds() {
+        assert_eq!(lead_of_millis(57.5), Ok(Nanos::from_micros(57_500)));
+        assert_eq!(lead_of_millis(10_000.0), Ok(LEAD_MAX));
+        for wrong in [0.0, -1.0, 10_000.1, f64::NAN] {
+            let said = lead_of_millis(wrong).unwrap_err();
+            assert!(said.contains("at most 10000 ms"), "{said}");
+        }
+    }
+
+    #[test]
+    fn modes_have_names() {
+        for mode in Crossing::ALL {
+            assert_eq!(Crossing::of_name(mode.name()), Ok(mode));
+        }
+        let said = Crossing::of_name("behind").unwrap_err();
+        assert!(said.contains("anticipated, ahead"), "{said}");
+    }
+
+    #[test]
+    fn a_lead_covers_the_way_and_what_comes_after_it() {
+        let options = Options::of_distance(Nanos::from_millis(100));
+        assert_eq!(options.first_lead, Nanos::from_micros(57_500));
+        assert_eq!(options.first_lead, Options::default().first_lead);
+        let far = Options::of_distance(Nanos::from_secs(60));
+        assert_eq!(far.first_lead, LEAD_MAX);
     }
 }

@@ -95,6 +95,7 @@ impl Region {
                 DastMessage::Hello {
                     view: *view,
                     report: Box::new(self.report(node)),
+                    heard: Box::default(),
                 }
             }
             DastMessage::Freeze { epoch, .. } => DastMessage::Frozen {

@@ -29,6 +29,7 @@ pub(super) fn row(Record { trial, outcome }: &Record) -> String {
         Workload::Tpcc => ("tpcc", String::new()),
         Workload::Payment { cross_region } => ("payment", cross_region.to_string()),
         Workload::Tpca { alpha } => ("tpca", alpha.to_string()),
+        Workload::Append { lists } => ("append", lists.to_string()),
     };
     let sums = match trial.payment_sums {
         PaymentSums::Tpcc => "tpcc",

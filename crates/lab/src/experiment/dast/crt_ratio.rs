@@ -38,7 +38,7 @@ fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
 fn at(trial: &Trial) -> f64 {
     match trial.workload {
         Workload::Payment { cross_region } => (cross_region * 100.0).round(),
-        Workload::Tpcc | Workload::Tpca { .. } => 0.0,
+        Workload::Tpcc | Workload::Tpca { .. } | Workload::Append { .. } => 0.0,
     }
 }
 

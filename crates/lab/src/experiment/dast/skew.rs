@@ -37,7 +37,7 @@ fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
 fn at(trial: &Trial) -> f64 {
     match trial.workload {
         Workload::Tpca { alpha } => alpha,
-        Workload::Tpcc | Workload::Payment { .. } => 0.0,
+        Workload::Tpcc | Workload::Payment { .. } | Workload::Append { .. } => 0.0,
     }
 }
 

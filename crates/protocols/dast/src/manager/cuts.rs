@@ -9,7 +9,7 @@ use manxdb_core::{LocalTime, NodeId};
 
 use super::{Effect, Manager};
 use crate::ledger::Entry;
-use crate::message::{Cut, DastMessage, Report};
+use crate::message::{Cut, DastMessage, Heard, Report};
 use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::Role;
@@ -25,10 +25,13 @@ impl Manager {
         now: LocalTime,
         from: NodeId,
         view: u64,
-        report: Report,
+        (report, heard): (Report, &Heard),
         out: &mut Out,
     ) {
         if self.group.view() == view {
+            if self.ledger().members.live.contains(&from) {
+                self.on_heard(from, heard, out);
+            }
             self.on_report(now, from, report, out);
         }
     }
@@ -69,7 +72,11 @@ impl Manager {
             return;
         };
         lead.clocks.count(members);
-        let mut upto = lead.clocks.passed().min(reserved);
+        let passed = lead.clocks.passed();
+        let mut upto = self.below_bound(passed).min(reserved);
+        let Some(lead) = &mut self.lead else {
+            return;
+        };
         if let Some(first) = lead.untold.values().min()
             && upto >= *first
         {
@@ -88,15 +95,24 @@ impl Manager {
             "no cut passes a timestamp not told yet"
         );
         lead.clocks.tell(upto);
-        while lead.waiting.first().is_some_and(|first| *first <= upto) {
+        let mut crossed = Vec::new();
+        while let Some(first) = lead.waiting.first().copied().filter(|at| *at <= upto) {
             lead.waiting.pop_first();
+            crossed.push(first);
         }
-        self.tell_cut(now, upto, out);
+        if lead.ahead.is_none() {
+            // Each replica has been told of each by itself.
+            crossed.clear();
+        }
+        self.tell_cut(now, upto, &crossed, out);
         self.notice_what_has_run(out);
     }
 
     /// A cut to every replica, with what has changed for its shard.
-    fn tell_cut(&mut self, now: LocalTime, upto: Timestamp, out: &mut Out) {
+    fn tell_cut(&mut self, now: LocalTime, upto: Timestamp, crossed: &[Timestamp], out: &mut Out) {
+        let bound = self.bound();
+        assert!(upto < bound, "A3: a cut is below the bound");
+        self.note_bound_told(bound);
         let listeners = self.listeners();
         let own = self.progress().unwrap_or_default();
         let (_, position) = own;
@@ -119,6 +135,8 @@ impl Manager {
                 position,
                 everywhere,
                 closed,
+                bound,
+                crossed: crossed.to_vec(),
             };
             out.send(node, DastMessage::Cut(Box::new(cut)));
         }
@@ -126,7 +144,7 @@ impl Manager {
     }
 
     /// What all regions have closed, and what all their replicas have run, given this one's.
-    fn everywhere(
+    pub(super) fn everywhere(
         &self,
         (mut closed, mut position): (Timestamp, Timestamp),
     ) -> (Timestamp, Timestamp) {

@@ -37,7 +37,13 @@ pub(super) struct Changing {
 }
 
 impl Manager {
-    pub(super) fn take_membership(&mut self, from: NodeId, message: DastMessage, out: &mut Out) {
+    pub(super) fn take_membership(
+        &mut self,
+        now: LocalTime,
+        from: NodeId,
+        message: DastMessage,
+        out: &mut Out,
+    ) {
         match message {
             DastMessage::Frozen { epoch, held } => self.on_frozen(from, epoch, held, out),
             DastMessage::Closed { epoch } => self.on_closed(from, epoch, out),
@@ -47,7 +53,7 @@ impl Manager {
                 node,
                 before,
             } => self.on_admitted(from, epoch, node, before, out),
-            DastMessage::Joined { epoch } => self.on_joined(from, epoch, out),
+            DastMessage::Joined { epoch } => self.on_joined(now, from, epoch, out),
             _ => {}
         }
     }
@@ -273,9 +279,13 @@ impl Manager {
         }
     }
 
-    fn on_joined(&mut self, from: NodeId, epoch: u64, out: &mut Out) {
+    fn on_joined(&mut self, now: LocalTime, from: NodeId, epoch: u64, out: &mut Out) {
         let members = &self.ledger().members;
         if epoch == members.epoch && members.joining == Some(from) {
+            if !self.bound_is_near(now) {
+                // It says so again.
+                return;
+            }
             self.propose(Entry::Live { node: from }, Effect::Count(from), out);
         } else if members.live.contains(&from) {
             self.tell_live(from, out);

@@ -9,23 +9,30 @@
 //! | [`clocks`] | reports of the replicas |
 //! | [`cuts`] | what all replicas have passed, told to them and to other regions |
 //! | [`cross`] | timestamps and decisions of cross-region transactions (DAST §4.3) |
+//! | [`ahead`] | or their final places, given ahead of time by the home region |
+//! | [`stream`] | what regions send each other of that |
 //! | [`membership`] | who is out, and who comes back |
+//! | [`leaders`] | who leads this region and the others |
 //! | [`invariants`] | what holds between any two steps |
 //! | [`estimate`] | how long a decision takes |
 
+mod ahead;
 mod clocks;
 mod cross;
 mod cuts;
 mod estimate;
 mod invariants;
+mod leaders;
 mod membership;
 mod slowest;
+mod stream;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use manxdb_core::{Digest, LocalTime, NodeId, Work};
 use manxdb_vr::{Group, GroupMessage, GroupOptions};
 
+use self::ahead::Ahead;
 use self::clocks::Clocks;
 use self::cross::Crossing;
 use self::estimate::Estimate;
@@ -36,7 +43,7 @@ use crate::message::{DastMessage, Decision};
 use crate::node::{DastTimer, Out};
 use crate::replica::Shared;
 use crate::timestamp::Timestamp;
-use crate::topology::{RegionId, Role};
+use crate::topology::RegionId;
 use crate::wall::Wall;
 
 /// What a leader does once an entry it proposed is agreed on.
@@ -58,6 +65,10 @@ enum Effect {
     Count(NodeId),
     /// Cuts may go on.
     NoteReserved,
+    /// Tell everybody of a transaction ordered ahead.
+    TellOrdered { id: CallId, at: Timestamp },
+    /// Marks may go on.
+    NoteMarks,
     /// Nothing.
     Nothing,
 }
@@ -83,6 +94,8 @@ struct Lead {
     reserving: bool,
     /// How far the other regions are: closed and position.
     regions: BTreeMap<RegionId, (Timestamp, Timestamp)>,
+    /// What is ordered ahead, if anything is.
+    ahead: Option<Ahead>,
 }
 
 /// One manager of a region.
@@ -137,7 +150,9 @@ impl Manager {
     #[must_use]
     pub fn records(&self) -> usize {
         let lead = self.lead.as_ref();
-        self.ledger().crts.len() + lead.map_or(0, |lead| lead.crossing.len() + lead.waiting.len())
+        self.ledger().crts.len()
+            + self.ledger().orders.len()
+            + lead.map_or(0, |lead| lead.crossing.len() + lead.waiting.len())
     }
 
     /// Where it stands, for people.
@@ -146,13 +161,14 @@ impl Manager {
         let ledger = self.ledger();
         let lead = self.lead.as_ref().map(|lead| {
             format!(
-                "told {:?}, untold {:?}, waiting {:?}, regions {:?}, {:?}, {} effects",
+                "told {:?}, untold {:?}, waiting {:?}, regions {:?}, {:?}, {} effects, ahead {:?}",
                 lead.clocks.told(),
                 lead.untold,
                 lead.waiting,
                 lead.regions,
                 lead.changing,
-                lead.effects.len()
+                lead.effects.len(),
+                lead.ahead
             )
         });
         format!(
@@ -185,6 +201,9 @@ impl Manager {
         out.set_timer(self.shared.options.manager_tick, DastTimer::Tick);
         out.set_timer(self.shared.options.progress_every, DastTimer::Progress);
         out.set_timer(self.shared.options.retry_every, DastTimer::Retry);
+        if self.orders_ahead() {
+            self.set_mark_timer(now, out);
+        }
         self.after_group(now, out);
     }
 
@@ -202,15 +221,23 @@ impl Manager {
                     lead.clocks.tick();
                 }
                 self.reserve(now, out);
+                self.reserve_marks(now, out);
+                self.follow_streams(out);
                 self.look_for_silent_nodes(out);
             }
             DastTimer::Progress => {
                 out.set_timer(self.shared.options.progress_every, DastTimer::Progress);
                 self.tell_progress(out);
+                self.forget_passed(out);
+            }
+            DastTimer::Mark => {
+                self.set_mark_timer(now, out);
+                self.tell_marks(now, out);
             }
             DastTimer::Retry => {
                 out.set_timer(self.shared.options.retry_every, DastTimer::Retry);
                 self.retry_crossing(now, out);
+                self.ask_for_streams(out);
             }
             // [`DastNode`](crate::DastNode) gives each role its own timers only.
             DastTimer::Report | DastTimer::ReportPast(_) | DastTimer::Again { .. } => {}
@@ -235,7 +262,20 @@ impl Manager {
         }
         match message {
             DastMessage::Report(report) => self.on_report(now, from, *report, out),
-            DastMessage::Hello { view, report } => self.on_hello(now, from, view, *report, out),
+            DastMessage::Hello {
+                view,
+                report,
+                heard,
+            } => self.on_hello(now, from, view, (*report, &heard), out),
+            DastMessage::Order { planned, after } => self.on_order(now, planned, after, out),
+            DastMessage::Stream(part) => {
+                self.leads_region(part.region, from);
+                self.on_stream(now, *part, out);
+            }
+            DastMessage::StreamFrom { region, since } => {
+                self.leads_region(region, from);
+                self.send_since(now, region, since, out);
+            }
             DastMessage::PrepareRegion {
                 planned,
                 home,
@@ -271,51 +311,9 @@ impl Manager {
                     lead.regions.insert(region, (closed, position));
                 }
             }
-            other => self.take_membership(from, other, out),
+            other => self.take_membership(now, from, other, out),
         }
         self.after_group(now, out);
-    }
-
-    /// What came to the wrong manager goes to the one that leads.
-    fn forward(&mut self, from: NodeId, message: DastMessage, out: &mut Out) {
-        let leader = self.group.leader();
-        if let DastMessage::Progress { region, .. } = message {
-            self.leads_region(region, from);
-            return;
-        }
-        if matches!(message, DastMessage::Report(_) | DastMessage::Joined { .. }) {
-            // The node has not heard of the new leader, perhaps because it does not count.
-            self.tell_if_out(from, out);
-            return;
-        }
-        let is_for_any = matches!(
-            message,
-            DastMessage::PrepareRegion { .. }
-                | DastMessage::Assigned { .. }
-                | DastMessage::Decided { .. }
-                | DastMessage::AskDecision { .. }
-                | DastMessage::Executed { .. }
-                | DastMessage::Forget { .. }
-        );
-        if is_for_any && leader != self.me && from != leader {
-            out.send(leader, message);
-        }
-    }
-
-    /// Notes who speaks for another region, unless it is only passed on.
-    fn leads_region(&mut self, region: RegionId, node: NodeId) {
-        if self.shared.topology.role(node) != Role::Manager(region) {
-            return;
-        }
-        let place = usize::try_from(region.0).unwrap_or(usize::MAX);
-        if let Some(leader) = self.leaders.get_mut(place) {
-            *leader = node;
-        }
-    }
-
-    fn leader_of(&self, region: RegionId) -> NodeId {
-        let place = usize::try_from(region.0).unwrap_or(usize::MAX);
-        self.leaders.get(place).copied().unwrap_or(self.me)
     }
 
     fn on_group(
@@ -364,6 +362,7 @@ impl Manager {
         while let Some(effect) = self.next_effect() {
             self.perform(now, effect, out);
         }
+        self.flush_streams(now, out);
     }
 
     fn next_effect(&mut self) -> Option<Effect> {
@@ -390,6 +389,8 @@ impl Manager {
                     lead.reserving = false;
                 }
             }
+            Effect::TellOrdered { id, at } => self.tell_ordered(id, at, out),
+            Effect::NoteMarks => self.note_marks(),
             Effect::Nothing => {}
         }
     }
@@ -416,12 +417,14 @@ impl Manager {
             effects: VecDeque::new(),
             reserving: false,
             regions: BTreeMap::new(),
+            ahead: self.begin_ahead(),
         };
         self.lead = Some(lead);
         for node in self.listeners() {
             out.send(node, self.lead_message(view));
         }
         self.tell_all_open(out);
+        self.tell_orders_again(now, out);
         self.reserve(now, out);
         if !self.ledger().members.closing.is_empty() {
             self.freeze(out);

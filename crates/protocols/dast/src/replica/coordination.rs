@@ -17,13 +17,13 @@ use crate::execution::{Ended, Given};
 use crate::message::{DastMessage, Output};
 use crate::node::Out;
 use crate::timestamp::Timestamp;
-use crate::topology::{MAJORITY, RegionId};
+use crate::topology::MAJORITY;
 use crate::waits::{CLOSING, wait};
 
 /// A client's call, as its coordinator sees it.
 #[derive(Debug)]
 pub(super) struct Coordination {
-    planned: Arc<Planned>,
+    pub(super) planned: Arc<Planned>,
     /// Its place in the order; of a cross-region one known only when it ran.
     at: Option<Timestamp>,
     /// A local transaction: it needs acknowledgements.
@@ -34,9 +34,10 @@ pub(super) struct Coordination {
     given: BTreeMap<u32, Given>,
     /// The newest cross-region transaction it may depend on.
     cross_region_high: Timestamp,
-    after: Timestamp,
+    pub(super) after: Timestamp,
     since: LocalTime,
-    attempts: usize,
+    /// How often managers were asked for its place.
+    pub(super) attempts: usize,
 }
 
 impl Coordination {
@@ -111,7 +112,9 @@ impl Replica {
                 return;
             }
         };
-        if self.is_local(&planned) {
+        if let Some(region) = self.region_of_all(&planned) {
+            self.pass_on(region, &planned, after, out);
+        } else if self.is_local(&planned) {
             if !self.is_late_enough(now, &call, after) {
                 return;
             }
@@ -120,7 +123,7 @@ impl Replica {
             self.acknowledge(id, self.shard, self.me);
         } else {
             self.coordinate(now, planned, None, after);
-            self.ask_regions(id, out);
+            self.ask_managers(id, out);
         }
     }
 
@@ -145,7 +148,7 @@ impl Replica {
     }
 
     /// Whether all of it happens in this region.
-    fn is_local(&self, planned: &Planned) -> bool {
+    pub(super) fn is_local(&self, planned: &Planned) -> bool {
         let topology = self.shared.topology;
         let mut shards = planned.shards();
         shards.all(|shard| topology.region_of(shard) == self.region)
@@ -223,46 +226,6 @@ impl Replica {
             self.acknowledge(id, shard, from);
             self.try_answer(id, out);
         }
-    }
-
-    /// Asks the managers of all regions a call touches for timestamps.
-    fn ask_regions(&mut self, id: CallId, out: &mut Out) {
-        let topology = self.shared.topology;
-        let Some(coordination) = self.coordinating.get_mut(&id) else {
-            return;
-        };
-        let regions = topology.regions_of(&coordination.planned);
-        let here = regions
-            .iter()
-            .copied()
-            .find(|region| *region == self.region);
-        let Some(home) = here.or_else(|| regions.first().copied()) else {
-            return;
-        };
-        let attempt = coordination.attempts;
-        coordination.attempts += 1;
-        for region in regions {
-            let manager = self.leader_of(region, attempt);
-            let Some(coordination) = self.coordinating.get(&id) else {
-                return;
-            };
-            let prepare = DastMessage::PrepareRegion {
-                planned: Arc::clone(&coordination.planned),
-                home,
-                after: coordination.after,
-            };
-            out.send(manager, prepare);
-        }
-    }
-
-    /// Whom to ask in a region: who leads this one, or another's first manager, which passes it on;
-    /// at later attempts the others in turn.
-    fn leader_of(&self, region: RegionId, attempt: usize) -> NodeId {
-        if region == self.region && attempt == 0 {
-            return self.leader;
-        }
-        let managers: Vec<NodeId> = self.shared.topology.managers(region).collect();
-        managers[attempt % managers.len()]
     }
 
     /// Who speaks for this shard about a transaction: its coordinator, if it is one of the
@@ -441,7 +404,7 @@ impl Replica {
             .filter(|shard| !coordination.given.contains_key(&shard.0))
             .collect();
         if !is_local && !taken_over {
-            self.ask_regions(id, out);
+            self.ask_managers(id, out);
         }
         for shard in planned.shards() {
             for node in self.receivers(shard) {

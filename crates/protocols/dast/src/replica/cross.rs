@@ -7,7 +7,7 @@ use manxdb_core::LocalTime;
 
 use super::Replica;
 use crate::call::{CallId, Planned};
-use crate::message::{DastMessage, Decision};
+use crate::message::{DastMessage, Decision, Heard};
 use crate::node::Out;
 use crate::timestamp::Timestamp;
 
@@ -28,6 +28,42 @@ impl Replica {
         }
         self.execution.insert(at, planned, false);
         self.on_floor(id, at);
+    }
+
+    /// A transaction of this shard, ordered ahead: this is its place.
+    pub(super) fn on_place(&mut self, planned: Arc<Planned>, at: Timestamp, out: &mut Out) {
+        let id = planned.id();
+        if self.execution.knows(id) {
+            // A new leader tells again what the last one has told.
+            return;
+        }
+        if at <= self.cuts.safe() {
+            let safe = self.cuts.safe();
+            self.violated(format!("A4: {id:?} comes behind {safe:?} and is at {at:?}"));
+        }
+        out.mark(id.for_traces(), "placed");
+        self.placed.insert(at);
+        self.execution.insert(at, planned, true);
+    }
+
+    /// The region's bound has passed a transaction that waits at `past`.
+    pub(super) fn on_bound(
+        &mut self,
+        now: LocalTime,
+        bound: Timestamp,
+        past: Timestamp,
+        out: &mut Out,
+    ) {
+        self.clock.set_ceiling(bound);
+        self.report_once_past(now, past, out);
+    }
+
+    /// What a new leader must know of what is ordered ahead.
+    pub(super) fn heard(&self) -> Heard {
+        Heard {
+            bound: self.clock.ceiling().unwrap_or_default(),
+            placed: self.placed.iter().copied().collect(),
+        }
     }
 
     /// A transaction of the region: no stamp of this node may lie behind it while it is open, for

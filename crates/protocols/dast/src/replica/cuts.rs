@@ -173,6 +173,8 @@ mod tests {
             position: Timestamp::ZERO,
             everywhere: Timestamp::ZERO,
             closed: Timestamp::ZERO,
+            bound: Timestamp::MAX,
+            crossed: Vec::new(),
         }
     }
 

@@ -77,6 +77,8 @@ impl Replica {
             | DastMessage::Output(_)
             | DastMessage::Cut(_)
             | DastMessage::PrepareCrt { .. }
+            | DastMessage::Place { .. }
+            | DastMessage::Bound { .. }
             | DastMessage::Floor { .. }
             | DastMessage::Settle { .. }
             | DastMessage::Close { .. }
@@ -160,6 +162,7 @@ impl Replica {
             DastMessage::Hello {
                 view,
                 report: Box::new(report),
+                heard: Box::new(self.heard()),
             },
         );
     }
@@ -269,6 +272,8 @@ impl Replica {
             let _ = id;
             self.clock.remove_floor(floor);
         }
+        self.clock.clear_ceiling();
+        self.placed.clear();
         self.locals.clear();
         self.local_places.clear();
         self.early_holders.clear();
@@ -336,6 +341,7 @@ impl Replica {
             held: held.collect(),
             live: self.live.iter().copied().collect(),
             floors: self.floors.iter().map(|(id, at)| (*at, *id)).collect(),
+            placed: self.placed.iter().copied().collect(),
         };
         out.send(gift.node, DastMessage::State(Box::new(state)));
         self.gift = None;
@@ -369,6 +375,7 @@ impl Replica {
             self.hold(at, NodeId(at.site), planned);
             self.note_holder(at, donor);
         }
+        self.placed.extend(state.placed);
         for (at, id) in state.floors {
             self.on_floor(id, at);
         }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`local`] | local transactions (DAST §4.2) |
 //! | [`cross`] | cross-region transactions (DAST §4.3) |
+//! | [`asking`] | whom it asks for the place of a cross-region one |
 //! | [`holders`] | which replicas of the shard hold a local transaction |
 //! | [`coordination`] | what a coordinator waits for before it answers |
 //! | [`cuts`] | what the manager says of the region's clocks: up to where everything is known |
@@ -11,6 +12,7 @@
 //! | [`invariants`] | what holds between any two steps |
 //! | [`waits`] | what is said of transactions that cannot run yet |
 
+mod asking;
 mod coordination;
 mod cross;
 mod cuts;
@@ -85,6 +87,9 @@ pub struct Replica {
     early_holders: EarlyHolders,
     /// Cross-region transactions of the region that are not decided.
     floors: BTreeMap<CallId, Timestamp>,
+    /// Places of transactions ordered ahead that touch this shard and that not all replicas of the
+    /// region have passed.
+    placed: BTreeSet<Timestamp>,
     coordinating: BTreeMap<CallId, Coordination>,
     /// Calls that must come behind something their session saw and this clock has not reached.
     early_calls: Vec<(crate::call::Call, Timestamp)>,
@@ -146,6 +151,7 @@ impl Replica {
             local_places: BTreeMap::new(),
             early_holders: BTreeMap::new(),
             floors: BTreeMap::new(),
+            placed: BTreeSet::new(),
             coordinating: BTreeMap::new(),
             early_calls: Vec::new(),
             attempts_to_join: life << 32,
@@ -189,6 +195,7 @@ impl Replica {
             + self.locals.len()
             + self.early_holders.len()
             + self.floors.len()
+            + self.placed.len()
             + self.coordinating.len()
             + self.early_calls.len()
     }
@@ -197,7 +204,7 @@ impl Replica {
     #[must_use]
     pub fn describe(&self) -> String {
         format!(
-            "replica of shard {}: {:?}, leader {:?} view {}, epoch {}, live {:?}, closing {:?}, joining {:?}, safe {:?}, {}, clock {:?} floor {:?}, first unsettled {:?}, running {}, {} coordinated",
+            "replica of shard {}: {:?}, leader {:?} view {}, epoch {}, live {:?}, closing {:?}, joining {:?}, safe {:?}, {}, clock {:?} floor {:?} ceiling {:?}, first unsettled {:?}, running {}, {} coordinated",
             self.shard.0,
             self.standing,
             self.leader,
@@ -210,6 +217,7 @@ impl Replica {
             self.cuts.describe(),
             self.clock.last(),
             self.clock.lowest_floor(),
+            self.clock.ceiling(),
             self.execution.first_unsettled(),
             self.execution.describe(),
             self.coordinating.len(),
@@ -247,7 +255,7 @@ impl Replica {
                 self.retry(now, out);
             }
             // [`DastNode`](crate::DastNode) gives each role its own timers only.
-            DastTimer::Tick | DastTimer::Progress | DastTimer::Again { .. } => {}
+            DastTimer::Tick | DastTimer::Progress | DastTimer::Mark | DastTimer::Again { .. } => {}
         }
         self.advance(out);
     }
@@ -289,7 +297,19 @@ impl Replica {
                     self.clock.correct(cut.correction);
                     self.corrections += 1;
                 }
+                if cut.bound < Timestamp::MAX {
+                    self.clock.set_ceiling(cut.bound);
+                }
+                for at in &cut.crossed {
+                    self.execution.decide_crossing(*at, Some(*at));
+                }
                 self.cuts.told(*cut);
+            }
+            DastMessage::Place { planned, at } if from == self.leader => {
+                self.on_place(planned, at, out);
+            }
+            DastMessage::Bound { bound, past } if from == self.leader => {
+                self.on_bound(now, bound, past, out);
             }
             DastMessage::Lead { view, epoch, live } => {
                 self.on_lead(now, from, (view, epoch), &live, out);
@@ -352,6 +372,7 @@ impl Replica {
             self.local_places.remove(&local.planned.id());
         }
         self.early_holders = self.early_holders.split_off(&region);
+        self.placed = self.placed.split_off(&region);
         self.execution.collect(region, everywhere);
     }
 

@@ -1,0 +1,68 @@
+//! Ordering ahead under random faults, and what only its managers can do wrong.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use manxdb_dast::mutants::Mutant;
+use manxdb_dast::{Crossing, Options};
+use manxdb_lab::soak::{Setting, plan};
+use manxdb_sim::Plan;
+use manxdb_sim::hunt::{Case, hunt};
+use manxdb_test_harness::seeds;
+
+fn options(mutant: Option<Mutant>) -> Options {
+    Options {
+        crossing: Crossing::Ahead,
+        mutant,
+        ..Options::default()
+    }
+}
+
+fn draw(seed: u64) -> Plan {
+    plan::draw(seed, &Setting::of_seed(seed))
+}
+
+/// Settings and faults of the seeds that `dast_faults` uses.
+#[test]
+fn random_faults_are_survived() {
+    let run = |case: &Case| {
+        let ran = Setting::of_seed(case.seed).run(case, options(None));
+        ran.map(|ran| ran.digest)
+    };
+    if let Err(found) = hunt(0..seeds(100), draw, run) {
+        let test = "cargo test -p manxdb-lab --test it ahead_faults::random_faults_are_survived";
+        panic!("{found}\n{}", found.command(test));
+    }
+}
+
+/// Two regions of one shard: replicas n0 to n2 and n3 to n5, managers n6 to n8 and n9 to n11.
+fn told(mutant: Option<Mutant>, seed: u64, faults: &str) -> Result<(), String> {
+    let mut setting = Setting::small();
+    setting.clients_per_shard = 4;
+    setting.lists.cross_region = 0.8;
+    let plan = faults.parse().unwrap();
+    let run = move || setting.run(&Case { seed, plan }, options(mutant));
+    let ran = std::panic::catch_unwind(run).map_err(|_| "an assertion failed".to_owned())?;
+    ran.map(|_| ())
+}
+
+/// Whether a defect is found under these faults, which the protocol survives without it.
+fn is_found(mutant: Mutant, faults: &str) -> bool {
+    for seed in 0..4 {
+        assert_eq!(told(None, seed, faults), Ok(()), "seed {seed}, {faults}");
+    }
+    (0..4).any(|seed| told(Some(mutant), seed, faults).is_err())
+}
+
+/// What the leader that fails had been sent and not told its replicas is lost with it.
+#[test]
+fn a_new_leader_that_follows_a_stream_with_a_gap_is_found() {
+    let faults = "1s+500ms wipe n9; 2s+500ms wipe n10";
+    assert!(is_found(Mutant::GapAccepted, faults));
+}
+
+/// The first leader has learned that the way is long and tells marks far ahead; its successor has not
+/// learned it yet.
+#[test]
+fn a_new_leader_that_knows_nothing_of_the_marks_told_is_found() {
+    let faults = "300ms+4s delay r0>r1 400ms; 2200ms+500ms wipe n6";
+    assert!(is_found(Mutant::MarkNotReserved, faults));
+}

@@ -1,0 +1,381 @@
+//! Ordering ahead: between regions as within one.
+//!
+//! Inside a region replicas stamp, send and report clocks, and a cut passes what all clocks have
+//! passed. Between regions managers order, send, and tell marks. The managers of the home region
+//! give a transaction its place: ahead of their clock by what a message takes to the farthest region
+//! touched, and behind every mark told to a region touched. They agree on it and then send it, in
+//! order, on the stream to each of those regions ([`stream`](super::stream)). A *mark* says that all
+//! places below it that touch the receiver are sent. A region's *bound* is the least mark of the
+//! others: no cut reaches it, and clocks stretch below it. So a transaction has its final place when
+//! it arrives, everything before it is known when a cut passes it, and nobody votes or aborts.
+//!
+//! | file | |
+//! |---|---|
+//! | here | places, the bound, and the end |
+//! | [`sending`] | streams to other regions |
+//! | [`following`] | streams from other regions |
+//!
+//! | invariant | |
+//! |---|---|
+//! | A1 | every place below a mark told to a region it touches is agreed on, and sent before the mark |
+//! | A2 | a new place is not below a mark told to a region that it touches, by whatever leader |
+//! | A3 | a cut is below the bound |
+//! | A4 | a replica is sent a transaction before a cut that passes it |
+
+mod following;
+mod sending;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use manxdb_core::check::ensure;
+use manxdb_core::{LocalTime, NodeId};
+
+use super::stream::{Incoming, Outgoing};
+use super::{Effect, Lead, Manager};
+use crate::call::{CallId, Planned};
+use crate::ledger::Entry;
+use crate::message::{DastMessage, Held};
+use crate::node::Out;
+use crate::options::Crossing;
+use crate::timestamp::Timestamp;
+use crate::topology::{RegionId, Role};
+use crate::waits::{LEDGER, wait};
+
+/// How far a bound may lie behind the region's time, in microseconds, when a node is to take part:
+/// one that comes in stamps behind all that is reserved, which nothing passes while the bound
+/// stands still.
+const BOUND_LATE_MAX_MICROS: u64 = 100_000;
+
+/// What the leader of a region keeps of what is ordered ahead.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    outgoing: BTreeMap<RegionId, Outgoing>,
+    /// Empty until all replicas have said from where on streams are to be followed.
+    incoming: BTreeMap<RegionId, Incoming>,
+    /// Marks that earlier leaders may have told.
+    inherited: BTreeMap<RegionId, Timestamp>,
+    /// What replicas have said of that.
+    heard: BTreeMap<NodeId, Timestamp>,
+    /// Places that are proposed and not agreed on, with the other regions touched.
+    unagreed: BTreeMap<Timestamp, Vec<RegionId>>,
+    /// The bound as replicas were told last.
+    told: Timestamp,
+    /// Marks told so far.
+    rounds: u64,
+    /// A reservation of marks is under way.
+    reserving: bool,
+    /// The last place of which it was proposed that all have passed it.
+    passed: Timestamp,
+}
+
+impl Ahead {
+    /// The first place not agreed on that touches a region.
+    fn first_unagreed(&self, region: RegionId) -> Option<Timestamp> {
+        let mut touching = self.unagreed.iter();
+        let first = touching.find(|(_, to)| to.contains(&region));
+        first.map(|(at, _)| *at)
+    }
+}
+
+impl Manager {
+    pub(super) fn orders_ahead(&self) -> bool {
+        self.shared.options.crossing == Crossing::Ahead
+    }
+
+    fn other_regions(&self) -> impl Iterator<Item = RegionId> + use<> {
+        let own = self.region;
+        let all = self.shared.topology.all_regions();
+        all.filter(move |region| *region != own)
+    }
+
+    /// What a new leader begins with; none unless transactions are ordered ahead.
+    pub(super) fn begin_ahead(&self) -> Option<Ahead> {
+        let lead = self.shared.options.first_lead.as_micros();
+        let orders = &self.ledger().orders;
+        let reserved = |region| (region, orders.reserved(region));
+        let stream = |region| {
+            let next = orders.next_number(region);
+            (region, Outgoing::new(next, lead, 0))
+        };
+        self.orders_ahead().then(|| Ahead {
+            outgoing: self.other_regions().map(stream).collect(),
+            incoming: BTreeMap::new(),
+            inherited: self.other_regions().map(reserved).collect(),
+            heard: BTreeMap::new(),
+            unagreed: BTreeMap::new(),
+            told: Timestamp::ZERO,
+            rounds: 0,
+            reserving: false,
+            passed: Timestamp::ZERO,
+        })
+    }
+
+    /// A new leader tells its replicas and the other regions again what is ordered here and not
+    /// over: nobody knows what its predecessor came to send.
+    pub(super) fn tell_orders_again(&mut self, now: LocalTime, out: &mut Out) {
+        if !self.orders_ahead() {
+            return;
+        }
+        let orders = self.ledger().orders.iter();
+        let orders: Vec<_> = orders
+            .map(|(at, order)| (at, Arc::clone(&order.planned)))
+            .collect();
+        for (at, planned) in orders {
+            self.tell_place(&planned, at, out);
+        }
+        for region in self.other_regions() {
+            self.send_since(now, region, Timestamp::ZERO, out);
+        }
+        self.reserve_marks(now, out);
+    }
+
+    pub(super) fn on_order(
+        &mut self,
+        now: LocalTime,
+        planned: Arc<Planned>,
+        after: Timestamp,
+        out: &mut Out,
+    ) {
+        let id = planned.id();
+        let ledger = self.ledger();
+        // Its coordinator asks the replicas for what it gives.
+        let is_known = ledger.orders.has(id) || ledger.is_over(id);
+        let regions = self.shared.topology.regions_of(&planned);
+        let mut to: Vec<RegionId> = regions.into_iter().collect();
+        to.retain(|region| *region != self.region);
+        let Some(at) = self.place(now, &to, after) else {
+            return;
+        };
+        let Some(lead) = &mut self.lead else {
+            return;
+        };
+        let Some(ahead) = lead.ahead.as_mut().filter(|_| !is_known) else {
+            return;
+        };
+        if lead.untold.contains_key(&id) {
+            return;
+        }
+        assert!(at > lead.assigned, "places of one leader grow");
+        assert!(at > lead.clocks.told(), "a place is behind all cuts");
+        lead.assigned = at;
+        lead.untold.insert(id, at);
+        let before = ahead.unagreed.insert(at, to.clone());
+        assert!(before.is_none(), "a place is given once");
+        out.wait(id.for_traces(), Some(wait(LEDGER)));
+        let entry = Entry::Order { planned, at, to };
+        self.propose(entry, Effect::TellOrdered { id, at }, out);
+    }
+
+    /// The next place for a transaction that touches the regions `to`: about when it will be there,
+    /// and behind everything promised to anybody.
+    fn place(&self, now: LocalTime, to: &[RegionId], after: Timestamp) -> Option<Timestamp> {
+        let lead = self.lead.as_ref()?;
+        let ahead = lead.ahead.as_ref()?;
+        let reading = lead.clocks.reading(now);
+        let streams = to.iter().filter_map(|region| ahead.outgoing.get(region));
+        let expected = streams.map(|stream| stream.ahead_of(reading)).max();
+        let mut behind = vec![lead.assigned, lead.clocks.told(), after];
+        for region in to {
+            let stream = ahead.outgoing.get(region);
+            behind.push(stream.map(Outgoing::told).unwrap_or_default());
+            behind.push(self.reserved_before(*region));
+        }
+        let behind = behind.iter().map(|at| at.micros + 1).max();
+        let micros = behind.max(expected).unwrap_or(0);
+        let at = Timestamp::at(micros, self.shared.topology.manager_site(self.region));
+        for region in to {
+            let told = ahead.outgoing.get(region).map(Outgoing::told);
+            assert!(
+                told.is_none_or(|told| at >= told),
+                "A2: a place is not below a mark told"
+            );
+        }
+        Some(at)
+    }
+
+    /// Marks below this may have been told to a region by earlier leaders.
+    fn reserved_before(&self, region: RegionId) -> Timestamp {
+        #[cfg(feature = "mutants")]
+        if self.shared.options.mutant == Some(crate::mutants::Mutant::MarkNotReserved) {
+            return Timestamp::ZERO;
+        }
+        let ahead = self.lead.as_ref().and_then(|lead| lead.ahead.as_ref());
+        let inherited = ahead.and_then(|ahead| ahead.inherited.get(&region));
+        inherited.copied().unwrap_or_default()
+    }
+
+    /// The place is agreed on: the replicas here that it touches hear of it, and it goes on the
+    /// streams to the other regions.
+    pub(super) fn tell_ordered(&mut self, id: CallId, at: Timestamp, out: &mut Out) {
+        out.wait(id.for_traces(), None);
+        let order = self.group.state().orders.get(at).cloned();
+        let Some(lead) = &mut self.lead else {
+            return;
+        };
+        lead.untold.remove(&id);
+        let Some(ahead) = &mut lead.ahead else {
+            return;
+        };
+        let was_open = ahead.unagreed.remove(&at);
+        assert!(
+            was_open.is_some(),
+            "A1: what is agreed on was proposed here"
+        );
+        let Some(order) = order else {
+            return;
+        };
+        for (region, number) in &order.numbers {
+            if let Some(stream) = ahead.outgoing.get_mut(region) {
+                let planned = Arc::clone(&order.planned);
+                stream.push(*number, Held { at, planned });
+            }
+        }
+        self.tell_place(&order.planned, at, out);
+    }
+
+    /// The replicas of this region that a transaction touches get it at its place, before a cut
+    /// passes it.
+    fn tell_place(&mut self, planned: &Arc<Planned>, at: Timestamp, out: &mut Out) {
+        let topology = self.shared.topology;
+        let mut is_touched = false;
+        for node in self.listeners() {
+            let touched = match topology.role(node) {
+                Role::Replica(shard) => planned.touches(shard),
+                Role::Manager(_) | Role::Client => false,
+            };
+            if touched {
+                is_touched = true;
+                let planned = Arc::clone(planned);
+                out.send(node, DastMessage::Place { planned, at });
+            }
+        }
+        if let Some(lead) = &mut self.lead
+            && is_touched
+            && at > lead.clocks.told()
+        {
+            lead.waiting.insert(at);
+        }
+    }
+
+    /// Below this every cross-region transaction of the other regions is here.
+    pub(super) fn bound(&self) -> Timestamp {
+        let Some(ahead) = self.lead.as_ref().and_then(|lead| lead.ahead.as_ref()) else {
+            return Timestamp::MAX;
+        };
+        if ahead.outgoing.is_empty() {
+            return Timestamp::MAX;
+        }
+        #[cfg(feature = "mutants")]
+        if self.shared.options.mutant == Some(crate::mutants::Mutant::BoundOfTouchedRegions) {
+            // As if only those mattered that speak first.
+            let marks = ahead.incoming.values().map(Incoming::mark);
+            return marks.max().unwrap_or_default();
+        }
+        let marks = ahead.incoming.values().map(Incoming::mark);
+        marks.min().unwrap_or_default()
+    }
+
+    /// The highest cut that the bound allows, of what all clocks have passed.
+    pub(super) fn below_bound(&self, passed: Timestamp) -> Timestamp {
+        let bound = self.bound();
+        if passed < bound {
+            return passed;
+        }
+        if bound.micros == 0 {
+            return Timestamp::ZERO;
+        }
+        Timestamp {
+            micros: bound.micros.saturating_sub(1),
+            // It goes on growing with the clocks, as a stretched clock does.
+            stretch: passed.micros.max(passed.stretch),
+            site: u32::MAX,
+        }
+    }
+
+    /// The bound is told with every cut; at once when it has passed a transaction that waits.
+    fn tell_bound_if_awaited(&mut self, out: &mut Out) {
+        let bound = self.bound();
+        let Some(lead) = &mut self.lead else {
+            return;
+        };
+        let Some(ahead) = &mut lead.ahead else {
+            return;
+        };
+        let is_held = |at: &&Timestamp| at.micros >= ahead.told.micros;
+        let within = lead.waiting.range(..bound).rev();
+        let mut within = within.filter(|at| at.micros < bound.micros);
+        let Some(past) = within.next().filter(is_held).copied() else {
+            return;
+        };
+        assert!(bound >= ahead.told, "A3: the bound does not go back");
+        assert!(past < bound, "A3: what the bound has passed is below it");
+        ahead.told = bound;
+        for node in self.listeners() {
+            out.send(node, DastMessage::Bound { bound, past });
+        }
+    }
+
+    /// The bound is told with a cut.
+    pub(super) fn note_bound_told(&mut self, bound: Timestamp) {
+        let lead = self.lead.as_mut();
+        if let Some(ahead) = lead.and_then(|lead| lead.ahead.as_mut()) {
+            ahead.told = bound;
+        }
+    }
+
+    /// Whether a node that comes in now could have what it stamps run soon.
+    pub(super) fn bound_is_near(&self, now: LocalTime) -> bool {
+        let reading = self.lead.as_ref().map(|lead| lead.clocks.reading(now));
+        let late = reading.unwrap_or(0).saturating_sub(self.bound().micros);
+        late <= BOUND_LATE_MAX_MICROS
+    }
+
+    /// What all replicas of all regions have run is over.
+    pub(super) fn forget_passed(&mut self, out: &mut Out) {
+        let Some(own) = self.progress() else {
+            return;
+        };
+        let (_, upto) = self.everywhere(own);
+        let first = self.ledger().orders.first();
+        let Some(ahead) = self.lead.as_mut().and_then(|lead| lead.ahead.as_mut()) else {
+            return;
+        };
+        if first.is_some_and(|first| first < upto) && upto > ahead.passed {
+            ahead.passed = upto;
+            self.propose(Entry::Passed { upto }, Effect::Nothing, out);
+        }
+    }
+
+    pub(super) fn check_ahead(&self, lead: &Lead) -> Result<(), String> {
+        let Some(ahead) = &lead.ahead else {
+            return Ok(());
+        };
+        let defects_allowed = self.passes_unagreed();
+        for (region, stream) in &ahead.outgoing {
+            let (told, reserved) = (stream.told(), self.reserved_for(*region));
+            ensure(told <= reserved, || {
+                format!("A2: {told:?} was told to {region:?} and only {reserved:?} is reserved")
+            })?;
+            let open = ahead.first_unagreed(*region);
+            let holds = open.is_none_or(|open| open >= told) || defects_allowed;
+            ensure(holds, || {
+                format!("A1: {told:?} was told to {region:?} and {open:?} is not agreed on")
+            })?;
+        }
+        let (cut, bound) = (lead.clocks.told(), self.bound());
+        ensure(cut < bound || cut == Timestamp::ZERO, || {
+            format!("A3: the region has passed {cut:?} and is bound by {bound:?}")
+        })?;
+        for (region, stream) in &ahead.incoming {
+            let (asked, mark) = (stream.asked(), stream.mark());
+            ensure(asked.is_none_or(|asked| asked <= mark), || {
+                format!("A1: {region:?} is asked from {asked:?} on and is here up to {mark:?}")
+            })?;
+        }
+        let is_proposed = |at: &Timestamp| lead.untold.values().any(|untold| untold == at);
+        ensure(ahead.unagreed.keys().all(is_proposed), || {
+            "A1: a place is open that no transaction waits for".to_owned()
+        })
+    }
+}

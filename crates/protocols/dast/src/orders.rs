@@ -1,0 +1,259 @@
+//! The part of a region's ledger that is about cross-region transactions ordered ahead: their
+//! places, their numbers in the streams to other regions, and the marks that may be told.
+//!
+//! | invariant | |
+//! |---|---|
+//! | O1 | a transaction has one place, and a place one transaction |
+//! | O2 | numbers of a region's stream follow the places, without gaps |
+//! | O3 | no number is above those given |
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use manxdb_core::check::ensure;
+use serde::{Deserialize, Serialize};
+
+use crate::call::{CallId, Planned};
+use crate::message::Held;
+use crate::timestamp::Timestamp;
+use crate::topology::RegionId;
+
+/// A transaction ordered ahead.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Order {
+    /// The transaction.
+    pub planned: Arc<Planned>,
+    /// Its number in the stream to each other region that it touches.
+    pub numbers: BTreeMap<RegionId, u64>,
+}
+
+/// The transactions that a region has ordered ahead and that not all regions have passed.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Orders {
+    open: BTreeMap<Timestamp, Order>,
+    places: BTreeMap<CallId, Timestamp>,
+    /// Transactions put into the stream to each region so far.
+    given: BTreeMap<RegionId, u64>,
+    /// Marks below this may have been told to each region.
+    reserved: BTreeMap<RegionId, Timestamp>,
+}
+
+impl Orders {
+    /// Adds a transaction that touches the regions `to` beside this one, or without it.
+    ///
+    /// # Panics
+    /// When its place does not lie behind all others: a defect of the leader.
+    pub(crate) fn add(&mut self, at: Timestamp, planned: Arc<Planned>, to: &[RegionId]) {
+        let last = self.open.keys().next_back();
+        assert!(
+            last.is_none_or(|last| *last < at),
+            "O2: places are given in order"
+        );
+        let mut numbers = BTreeMap::new();
+        for region in to {
+            let given = self.given.entry(*region).or_default();
+            *given += 1;
+            numbers.insert(*region, *given);
+        }
+        let before = self.places.insert(planned.id(), at);
+        assert!(before.is_none(), "O1: a transaction has one place");
+        self.open.insert(at, Order { planned, numbers });
+    }
+
+    /// All regions have passed everything below `upto`: what was there, by name.
+    pub(crate) fn pass(&mut self, upto: Timestamp) -> Vec<(CallId, Timestamp)> {
+        let rest = self.open.split_off(&upto);
+        let passed = std::mem::replace(&mut self.open, rest);
+        let named = passed.into_iter().map(|(at, order)| {
+            let id = order.planned.id();
+            let place = self.places.remove(&id);
+            assert!(place == Some(at), "O1: it is kept at its place");
+            (id, at)
+        });
+        named.collect()
+    }
+
+    /// Notes that marks below `upto` may be told to a region.
+    pub(crate) fn reserve(&mut self, region: RegionId, upto: Timestamp) {
+        let reserved = self.reserved.entry(region).or_default();
+        *reserved = upto.max(*reserved);
+        assert!(*reserved >= upto, "what is reserved stays reserved");
+    }
+
+    /// Marks up to this may have been told to a region.
+    #[must_use]
+    pub fn reserved(&self, region: RegionId) -> Timestamp {
+        self.reserved.get(&region).copied().unwrap_or_default()
+    }
+
+    /// What is at a place.
+    #[must_use]
+    pub fn get(&self, at: Timestamp) -> Option<&Order> {
+        self.open.get(&at)
+    }
+
+    /// Whether a transaction has a place that not all regions have passed.
+    #[must_use]
+    pub fn has(&self, id: CallId) -> bool {
+        self.places.contains_key(&id)
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Timestamp, &Order)> {
+        self.open.iter().map(|(at, order)| (*at, order))
+    }
+
+    /// The first place that not all regions have passed.
+    #[must_use]
+    pub fn first(&self) -> Option<Timestamp> {
+        self.open.keys().next().copied()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// The transactions at `since` or behind that touch a region, and the number of the first of
+    /// them: of the next one, if there are none.
+    #[must_use]
+    pub fn stream_to(&self, region: RegionId, since: Timestamp) -> (u64, Vec<Held>) {
+        let touching = self.open.range(since..);
+        let touching =
+            touching.filter_map(|(at, order)| Some((*order.numbers.get(&region)?, *at, order)));
+        let mut first = self.next_number(region);
+        let mut entries = Vec::new();
+        for (number, at, order) in touching {
+            first = first.min(number);
+            assert!(
+                number == first + entries.len() as u64,
+                "O2: a stream has no gaps"
+            );
+            let planned = Arc::clone(&order.planned);
+            entries.push(Held { at, planned });
+        }
+        (first, entries)
+    }
+
+    /// The number of the next transaction for a region.
+    #[must_use]
+    pub fn next_number(&self, region: RegionId) -> u64 {
+        self.given.get(&region).copied().unwrap_or(0) + 1
+    }
+
+    /// Checks what holds between any two entries.
+    ///
+    /// # Errors
+    /// The invariant that is broken, in words.
+    pub fn check(&self) -> Result<(), String> {
+        ensure(self.open.len() == self.places.len(), || {
+            let (open, places) = (self.open.len(), self.places.len());
+            format!("O1: {open} transactions are ordered, {places} have places")
+        })?;
+        let Some((at, last)) = self.open.last_key_value() else {
+            return Ok(());
+        };
+        let is_given = |(region, number): (&RegionId, &u64)| self.given.get(region) >= Some(number);
+        ensure(last.numbers.iter().all(is_given), || {
+            format!("O3: {at:?} is {:?} of {:?}", last.numbers, self.given)
+        })?;
+        let place = self.places.get(&last.planned.id());
+        ensure(place == Some(at), || {
+            format!("O1: {:?} is at {at:?} and at {place:?}", last.planned.id())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manxdb_core::NodeId;
+    use manxdb_txn::procedure::{ProcedurePiece, ShardId};
+
+    use super::*;
+    use crate::call::{Call, Level};
+    use crate::topology::Topology;
+
+    fn planned(number: u64) -> Arc<Planned> {
+        let call = Call {
+            id: CallId {
+                client: NodeId(99),
+                number,
+            },
+            procedure: "p".into(),
+            args: Vec::new(),
+            level: Level::Serializable,
+            ended_below: 0,
+        };
+        let piece = ProcedurePiece {
+            part: 0,
+            shard: ShardId(0),
+            needs: Vec::new(),
+            gives: Vec::new(),
+            steps: 1,
+        };
+        let topology = Topology {
+            regions: 3,
+            shards_per_region: 1,
+        };
+        Planned::new(call, NodeId(0), vec![piece], topology).expect("it has one piece")
+    }
+
+    fn at(micros: u64) -> Timestamp {
+        Timestamp::at(micros, 7)
+    }
+
+    #[test]
+    fn a_stream_begins_anywhere_and_has_no_gaps() {
+        let (one, two) = (RegionId(1), RegionId(2));
+        let mut orders = Orders::default();
+        assert_eq!(orders.stream_to(one, Timestamp::ZERO).0, 1);
+        orders.add(at(10), planned(1), &[one]);
+        orders.add(at(20), planned(2), &[one, two]);
+        orders.add(at(30), planned(3), &[two]);
+        let from = |region, since| {
+            let (first, entries) = orders.stream_to(region, since);
+            let places = entries.iter().map(|entry| entry.at.micros);
+            (first, places.collect::<Vec<u64>>())
+        };
+        assert_eq!(from(one, Timestamp::ZERO), (1, vec![10, 20]));
+        assert_eq!(from(one, at(11)), (2, vec![20]));
+        assert_eq!(from(one, at(21)), (3, vec![]));
+        assert_eq!(from(two, Timestamp::ZERO), (1, vec![20, 30]));
+        assert_eq!(orders.check(), Ok(()));
+    }
+
+    #[test]
+    fn what_all_have_passed_is_gone_and_numbers_go_on() {
+        let one = RegionId(1);
+        let mut orders = Orders::default();
+        orders.add(at(10), planned(1), &[one]);
+        orders.add(at(20), planned(2), &[one]);
+        let passed = orders.pass(at(20));
+        assert_eq!(passed, [(planned(1).id(), at(10))]);
+        assert!(!orders.has(planned(1).id()) && orders.has(planned(2).id()));
+        assert_eq!(orders.stream_to(one, Timestamp::ZERO).0, 2);
+        assert_eq!(orders.next_number(one), 3);
+        assert_eq!(orders.first(), Some(at(20)));
+    }
+
+    #[test]
+    fn each_broken_invariant_is_found() {
+        let mut orders = Orders::default();
+        orders.add(at(10), planned(1), &[RegionId(1)]);
+        let mut without = orders.clone();
+        without.given.clear();
+        assert!(without.check().is_err_and(|broken| broken.contains("O3")));
+        let mut moved = orders.clone();
+        moved.places.insert(planned(1).id(), at(11));
+        assert!(moved.check().is_err_and(|broken| broken.contains("O1")));
+        orders.places.clear();
+        assert!(orders.check().is_err_and(|broken| broken.contains("O1")));
+    }
+}
