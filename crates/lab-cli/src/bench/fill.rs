@@ -63,7 +63,7 @@ fn send(links: &mut [Link], statements: &[String]) -> Result<(), Fault> {
             while let Some(statement) = of_table.get(next.fetch_add(1, Ordering::Relaxed)) {
                 link.command(statement)?;
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                if done % PROGRESS_EVERY == 0 {
+                if done.is_multiple_of(PROGRESS_EVERY) {
                     eprintln!("bench: {done} of {} INSERTs", statements.len());
                 }
             }

@@ -115,7 +115,7 @@ impl<'a> Compared<'a> {
                 .map(|(page, ratio)| format!("{page} {ratio:.2} times"))
                 .collect();
             let most = if slower.is_empty() {
-                format!("the most is {page} with {worst:.2} times",)
+                format!("the most is {page} with {worst:.2} times")
             } else {
                 format!("more at {}", slower.join(", "))
             };
@@ -127,6 +127,16 @@ impl<'a> Compared<'a> {
             (Measured::ratio(worst, said), worst <= 1.0)
         })
     }
+}
+
+/// Places of categories on an axis: 0, 1, 2 and so on.
+pub fn places() -> impl Iterator<Item = f64> {
+    (0_u32..).map(f64::from)
+}
+
+/// Sizes of the site by their names on axes.
+pub fn sites(names: &'static [&'static str]) -> impl Iterator<Item = f64> {
+    names.iter().filter_map(|name| name.parse().ok())
 }
 
 /// The median of some numbers, if there are any.

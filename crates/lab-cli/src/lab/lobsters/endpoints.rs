@@ -4,7 +4,7 @@ use manxdb_lab::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Measured, Scale, Source};
 use manxdb_lab::figure::{Axes, Figure, Line, Mark, Panel, Point, Scale as Along, Shape};
 
-use super::compare::{Compared, ratio_claim, to_come};
+use super::compare::{Compared, places, ratio_claim, to_come};
 use super::outcome::{PAGES, Ran};
 use super::system::System;
 use super::trial::{Comparison, Rate, Trial, repetitions};
@@ -100,11 +100,6 @@ fn pages(data: &Data<Reading>, comparison: Comparison) -> Panel {
         lines: lines.filter(|line| !line.points.is_empty()).collect(),
         marks: vec![Mark::level(AXIS_END_MS, "end of the published axis: 35 ms")],
     }
-}
-
-/// 0, 1, 2 and so on.
-pub(super) fn places() -> impl Iterator<Item = f64> {
-    (0_u32..).map(f64::from)
 }
 
 fn capitalised(words: &str) -> String {

@@ -3,9 +3,9 @@
 
 use manxdb_lab::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Measured, Scale, Source};
-use manxdb_lab::figure::{Axes, Figure, Line, Look, Panel, Point, Shape};
+use manxdb_lab::figure::{Axes, Figure, Line, Look, Panel, Point, Scale as Along, Shape};
 
-use super::compare::Compared;
+use super::compare::{Compared, places, sites};
 use super::outcome::Ran;
 use super::system::System;
 use super::trial::{Comparison, REQUESTS, Rate, Trial, repetitions};
@@ -27,12 +27,16 @@ pub static EXPERIMENT: Design<Reading> = Design {
     judge: claims,
 };
 
+/// Sizes of the site at a scale.
+fn names(scale: Scale) -> &'static [&'static str] {
+    scale.pick(&["0.01"], &["0.25", "0.86"], &["2.59", "17.24"])
+}
+
 fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
-    let sites: &[f64] = scale.pick(&[0.01], &[0.25, 0.86], &[2.59, 17.24]);
     let seeds = (seed..).take(repetitions(scale));
     let trials = seeds.flat_map(|seed| {
-        sites.iter().map(move |site| Trial {
-            site: *site,
+        sites(names(scale)).map(move |site| Trial {
+            site,
             comparison: Comparison::All,
             // As many pages on each machine, so that as much of the site is asked for.
             rate: Rate::Given(scale.pick(100.0, 60.0, REQUESTS)),
@@ -49,42 +53,46 @@ fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-fn loaded(ran: &Ran) -> Option<f64> {
-    Some(mib(ran.memory.loaded))
+fn loaded(ran: &Ran) -> f64 {
+    mib(ran.memory.loaded)
 }
 
 /// What a server has beside what it has without tables.
-fn grown(ran: &Ran) -> Option<f64> {
-    Some(mib(ran.memory.loaded.saturating_sub(ran.memory.empty)))
+fn grown(ran: &Ran) -> f64 {
+    mib(ran.memory.loaded.saturating_sub(ran.memory.empty))
 }
 
-fn disk(ran: &Ran) -> Option<f64> {
-    Some(mib(ran.memory.disk))
+fn disk(ran: &Ran) -> f64 {
+    mib(ran.memory.disk)
 }
 
-fn answers(ran: &Ran) -> Option<f64> {
-    Some(mib(ran.memory.answers))
+fn answers(ran: &Ran) -> f64 {
+    mib(ran.memory.answers)
 }
 
 fn figure(_: &Design<Reading>, data: &Data<Reading>) -> Figure {
     let compared = Compared::of(data, Comparison::All);
-    let panel = |title: &str, number: fn(&Ran) -> Option<f64>| {
+    let names = names(data.scale);
+    let panel = |title: &str, number: fn(&Ran) -> f64| {
         let line = |system: System| {
-            let point = |site: &f64| {
-                let value = compared.at(*site).median(system, number)?;
-                Some(Point::exact(*site, value))
+            let point = |(x, site): (f64, f64)| {
+                let value = compared.at(site).median(system, |ran| Some(number(ran)))?;
+                Some(Point::exact(x, value))
             };
             Line {
                 name: system.title().into(),
                 look: system.look(Shape::Bar),
-                points: compared.sites().iter().filter_map(point).collect(),
+                points: places().zip(sites(names)).filter_map(point).collect(),
             }
         };
         Panel {
             title: title.into(),
             x_label: "data scale".into(),
             y_label: "MiB".into(),
-            axes: Axes::default(),
+            axes: Axes {
+                x: Along::Categories(names),
+                y: Along::Linear,
+            },
             lines: System::ALL
                 .into_iter()
                 .map(line)
@@ -97,10 +105,9 @@ fn figure(_: &Design<Reading>, data: &Data<Reading>) -> Figure {
     resident.lines.push(Line {
         name: "a cache of all answers".into(),
         look: Look::of(3).shaped(Shape::Bar),
-        points: compared
-            .sites()
-            .into_iter()
-            .filter_map(|site| Some(Point::exact(site, cache(&compared.at(site))?)))
+        points: places()
+            .zip(sites(names))
+            .filter_map(|(x, site)| Some(Point::exact(x, cache(&compared.at(site))?)))
             .collect(),
     });
     resident.lines.retain(|line| !line.points.is_empty());
@@ -121,7 +128,7 @@ fn figure(_: &Design<Reading>, data: &Data<Reading>) -> Figure {
 /// What a cache of all answers would hold: the most of any system's clients, as pages are the same.
 fn cache(compared: &Compared<'_>) -> Option<f64> {
     let all = System::ALL.into_iter();
-    let sizes = all.filter_map(|system| compared.median(system, answers));
+    let sizes = all.filter_map(|system| compared.median(system, |ran| Some(answers(ran))));
     sizes.max_by(f64::total_cmp)
 }
 
@@ -137,8 +144,8 @@ fn beside_a_cache(compared: &Compared<'_>) -> Claim {
                 a cache of all answers beside it.";
     let at = |site: f64| {
         let here = compared.at(site);
-        let ours = here.median(System::Manxdb, loaded)?;
-        let (engine, cache) = (here.best_engine(true, loaded)?, cache(&here)?);
+        let ours = here.median(System::Manxdb, |ran| Some(loaded(ran)))?;
+        let (engine, cache) = (here.best_engine(true, |ran| Some(loaded(ran)))?, cache(&here)?);
         Some((site, ours, engine, cache))
     };
     let all: Vec<_> = compared.sites().into_iter().filter_map(at).collect();
@@ -162,8 +169,8 @@ fn state(compared: &Compared<'_>) -> Claim {
     let at = |site: &f64| {
         let here = compared.at(*site);
         let (owned, plain) = (
-            here.median(System::Annotated, disk)?,
-            here.median(System::Manxdb, disk)?,
+            here.median(System::Annotated, |ran| Some(disk(ran)))?,
+            here.median(System::Manxdb, |ran| Some(disk(ran)))?,
         );
         Some(format!(
             "{owned:.0} MiB of files with owners and {plain:.0} without at {site}"

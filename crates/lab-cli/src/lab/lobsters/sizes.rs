@@ -4,7 +4,7 @@ use manxdb_lab::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Measured, Scale, Source};
 use manxdb_lab::figure::{Axes, Figure, Line, Mark, Panel, Point, Scale as Along, Shape};
 
-use super::compare::{Compared, middle};
+use super::compare::{Compared, middle, places, sites};
 use super::outcome::PAGES;
 use super::system::System;
 use super::trial::{Comparison, REQUESTS, Rate, Trial, repetitions};
@@ -31,17 +31,23 @@ pub static EXPERIMENT: Design<Reading> = Design {
     judge: claims,
 };
 
+/// Sizes of the site at a scale; the largest are the published ones, of 10,000 to 100,000 users.
+fn names(scale: Scale) -> &'static [&'static str] {
+    scale.pick(
+        &["0.01", "0.02"],
+        &["0.17", "0.34", "0.86", "1.72"],
+        &[
+            "1.72", "3.44", "4.31", "5.17", "6.89", "7.76", "8.62", "10.34", "12.9", "17.24",
+        ],
+    )
+}
+
 fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
-    let sites: &[f64] = scale.pick(
-        &[0.01, 0.02],
-        &[0.17, 0.34, 0.86, 1.72],
-        &[1.72, 3.44, 4.31, 5.17, 6.89, 7.76, 8.62, 10.34, 12.9, 17.24],
-    );
     let probe = Trial::probe(scale);
     let seeds = (seed..).take(repetitions(scale));
     let trials = seeds.flat_map(|seed| {
-        sites.iter().map(move |site| Trial {
-            site: *site,
+        sites(names(scale)).map(move |site| Trial {
+            site,
             rate: match scale {
                 Scale::Smoke | Scale::Laptop => Rate::OfLargest(probe),
                 Scale::Paper => Rate::Given(REQUESTS),
@@ -62,11 +68,11 @@ fn percentiles(compared: &Compared<'_>, system: System, site: f64) -> Vec<f64> {
 
 fn figure(_: &Design<Reading>, data: &Data<Reading>) -> Figure {
     let compared = Compared::of(data, Comparison::None);
-    let sites = compared.sites();
+    let names = names(data.scale);
     let boxes = System::ALL.into_iter().map(|system| {
-        let points = sites.iter().flat_map(|site| {
-            let all = percentiles(&compared, system, *site).into_iter();
-            all.map(|p95| Point::exact(*site, p95))
+        let points = places().zip(sites(names)).flat_map(|(x, site)| {
+            let all = percentiles(&compared, system, site).into_iter();
+            all.map(move |p95| Point::exact(x, p95))
         });
         Line {
             name: system.title().into(),
@@ -75,14 +81,14 @@ fn figure(_: &Design<Reading>, data: &Data<Reading>) -> Figure {
         }
     });
     let cpu = System::ALL.into_iter().map(|system| {
-        let point = |site: &f64| {
-            let cpu = compared.at(*site).median(system, |ran| Some(ran.cpu_us))?;
-            Some(Point::exact(*site, cpu))
+        let point = |(x, site): (f64, f64)| {
+            let cpu = compared.at(site).median(system, |ran| Some(ran.cpu_us))?;
+            Some(Point::exact(x, cpu))
         };
         Line {
             name: format!("{}, CPU", system.title()),
             look: system.look(details::marker(system)),
-            points: sites.iter().filter_map(point).collect(),
+            points: places().zip(sites(names)).filter_map(point).collect(),
         }
     });
     let panel = |title: &str, y_label: &str, lines: Vec<Line>| Panel {
@@ -90,7 +96,7 @@ fn figure(_: &Design<Reading>, data: &Data<Reading>) -> Figure {
         x_label: "data scale (1 is 5,797 users)".into(),
         y_label: y_label.into(),
         axes: Axes {
-            x: Along::Log,
+            x: Along::Categories(names),
             y: Along::Linear,
         },
         lines: lines
