@@ -220,8 +220,9 @@ fn a_region_far_away_changes_nothing_for_transactions_of_the_others() {
         regions: 3,
         shards_per_region: 1,
     };
-    let far = "0s+10s delay r2>* 250ms; 0s+10s delay *>r2 250ms";
-    let load = faulty(topology, 30, far, 3_500);
+    let way = |(from, to)| format!("0s+10s delay r{from}>r{to} 250ms");
+    let far = [(2, 0), (2, 1), (0, 2), (1, 2)].map(way).join("; ");
+    let load = faulty(topology, 30, &far, 3_500);
     let from = SimTime::from_secs(2);
     let near = load.made().iter().filter(|made| {
         let args = &made.job.ask.args;
