@@ -47,11 +47,22 @@ const BELOW: [(&str, &[&str]); 10] = [
     ("manxdb-txn", &["manxdb-core", "manxdb-storage"]),
     (
         "manxdb-sql",
-        &["manxdb-ownership", "manxdb-storage", "manxdb-txn"],
+        &[
+            "manxdb-ownership",
+            "manxdb-storage",
+            "manxdb-txn",
+            "manxdb-vault",
+        ],
     ),
     (
         "manxdb-gateway",
-        &["manxdb-redis", "manxdb-storage", "manxdb-txn", "manxdb-sql"],
+        &[
+            "manxdb-redis",
+            "manxdb-storage",
+            "manxdb-txn",
+            "manxdb-sql",
+            "manxdb-vault",
+        ],
     ),
 ];
 
