@@ -13,15 +13,15 @@ pub fn records(data: &[u8]) {
         .map(|position| position % 2 == 0)
         .collect();
     let mut row = vec![Value::Null; table.columns.len()];
-    let _ = decode_columns(&table, data, &wanted, &zone, &mut row);
-    if let Ok(row) = decode_row(&table, data, &zone) {
+    let _ = decode_columns(&table, (b"", data), &wanted, &zone, &mut row);
+    if let Ok(row) = decode_row(&table, (b"", data), &zone) {
         assert_eq!(
             row.len(),
             table.columns.len(),
             "a row has a value for each column"
         );
         let again = encode_row(&table, &row, &zone);
-        let second = decode_row(&table, &again, &zone);
+        let second = decode_row(&table, (b"", &again), &zone);
         assert!(second.is_ok(), "what we write can be read: {second:?}");
     }
 }
@@ -113,6 +113,7 @@ fn every_type() -> Table {
         created_at: 0,
         analyzed: None,
         copying: None,
+        sealing: manxdb_sql::catalog::Sealing::default(),
     }
 }
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 from harness.servers import PASSWORD, Manxdb
+from sealed import sealed
 
 FORUM = """
 CREATE DATA_SUBJECT TABLE members (id INT AUTO_INCREMENT PRIMARY KEY, nick VARCHAR(30) NOT NULL UNIQUE);
@@ -152,6 +153,7 @@ def main():
     """The command line."""
     with Manxdb(os.environ["MANXDB_TEST_BINARY"]) as server:
         good = [forum(server), shop(server)]
+    good.append(sealed(os.environ["MANXDB_TEST_BINARY"]))
     sys.exit(0 if all(good) else 1)
 
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use manxdb_sql::executor::SpillSpace;
 use manxdb_sql::session::{Host, SessionControl};
+use manxdb_vault::Vault;
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -26,6 +27,7 @@ pub struct ProcessHost {
     sessions: Mutex<SessionTable>,
     emptied: Condvar,
     spill: OnceLock<SpillDirectory>,
+    vault: OnceLock<Arc<Vault>>,
 }
 
 #[derive(Default)]
@@ -109,6 +111,7 @@ impl ProcessHost {
             sessions: Mutex::default(),
             emptied: Condvar::new(),
             spill: OnceLock::new(),
+            vault: OnceLock::new(),
         }))
     }
 
@@ -116,6 +119,12 @@ impl ProcessHost {
     pub fn spill_into(&self, directory: PathBuf) {
         let set = self.spill.set(SpillDirectory::new(directory));
         assert!(set.is_ok(), "the directory of temporary files is set once");
+    }
+
+    /// Rows of people are sealed by this vault; it is set once, before the instance opens.
+    pub fn keep_keys_in(&self, vault: Arc<Vault>) {
+        let set = self.vault.set(vault);
+        assert!(set.is_ok(), "the vault is set once");
     }
 
     /// A connection exists from now on.
@@ -211,6 +220,10 @@ impl ProcessHost {
 }
 
 impl Host for ProcessHost {
+    fn vault(&self) -> Option<Arc<Vault>> {
+        self.vault.get().cloned()
+    }
+
     fn spill_space(&self) -> Option<&dyn SpillSpace> {
         let space = self.spill.get();
         space.map(|space| space as &dyn SpillSpace)

@@ -7,6 +7,7 @@ mod curp;
 mod memory;
 mod redis;
 mod rows;
+mod vault;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ pub use self::curp::{CURP_HELP, CurpNodeArgs, CurpProxyArgs};
 pub use self::memory::{MEMORY_HELP, MemoryArchiverArgs, MemoryArgs};
 pub use self::redis::{RedisArgs, RedisEngineChoice};
 pub use self::rows::{CommitPathChoice, RowsArgs};
+pub use self::vault::VaultArgs;
 
 /// ManxDB: a MySQL-compatible database with short tails.
 #[derive(Debug, Parser)]
@@ -263,6 +265,9 @@ pub struct SettingsArgs {
     /// Redis clients.
     #[command(flatten)]
     pub redis: RedisArgs,
+    /// Keys of people.
+    #[command(flatten)]
+    pub vault: VaultArgs,
     /// What is logged to standard error: error, warn, info, debug, trace, or a filter such as
     /// `info,manxdb_storage=debug` [default: info]
     #[arg(long, env = "MANXDB_LOG", value_name = "FILTER")]

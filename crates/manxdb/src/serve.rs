@@ -8,6 +8,7 @@ mod lost;
 mod memory;
 mod redis;
 mod store;
+mod vault;
 
 pub use admin::TOKEN_FILE;
 use health::{HealthThreads, StoreHealth};
@@ -126,6 +127,9 @@ impl Server {
         // Rows of memory servers are on no disk of this machine.
         if settings.rows == Rows::Local {
             host.spill_into(settings.data.join("spill"));
+        }
+        if let Some(vault) = vault::open(&settings.vault, &settings.rows) {
+            host.keep_keys_in(vault);
         }
         let instance = Instance::open(path, host.clone(), instance_options(settings))?;
         Ok(Self {
@@ -278,6 +282,7 @@ impl Running {
         let mut ticks = 0_u32;
         let mut more_garbage = true;
         let mut said = String::new(); // once, however long it lasts
+        let mut said_of_vault = String::new();
         while !Self::is_ending(instance, stop) {
             std::thread::sleep(TICK);
             ticks = ticks.wrapping_add(1);
@@ -285,6 +290,11 @@ impl Running {
                 if let Err(error) = instance.resume_requests() {
                     tracing::warn!(%error, "a request to forget somebody does not come to its end");
                 }
+                let tended = instance.tend_vault().err().map(|error| error.to_string());
+                if let Some(news) = tended.as_ref().filter(|news| **news != said_of_vault) {
+                    tracing::warn!("the vault is not tended: {news}");
+                }
+                said_of_vault = tended.unwrap_or_default();
                 let collected = instance.collect_garbage();
                 let news = collected
                     .as_ref()

@@ -70,6 +70,11 @@ pub struct Keys {
     pub redis_engine: Option<Spanned<RedisEngineChoice>>,
     pub redis_memory_mb: Option<Spanned<usize>>,
     pub redis_password: Option<Spanned<String>>,
+    pub vault: Option<Spanned<PathBuf>>,
+    pub vault_mirror: Option<Spanned<PathBuf>>,
+    pub master_key_file: Option<Spanned<PathBuf>>,
+    pub master_key_env: Option<Spanned<String>>,
+    pub master_key_command: Option<Spanned<String>>,
     pub log: Option<Spanned<String>>,
 }
 

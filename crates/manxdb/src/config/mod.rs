@@ -6,6 +6,7 @@ mod memory;
 mod redis;
 mod resolve;
 mod rows;
+mod vault;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,6 +18,7 @@ pub use memory::{DiskSettings, Meeting, MemorySettings, load as load_memory};
 pub use redis::RedisSettings;
 pub use resolve::{Explained, Settings};
 pub use rows::{MemoryAt, MemoryUse, RemoteSettings, Rows};
+pub use vault::VaultSettings;
 
 /// File looked for when none is named.
 const DEFAULT_FILE: &str = "manxdb.toml";

@@ -10,8 +10,9 @@ use super::compaction::{self, RemoteCompaction};
 use super::file::{ConfigFile, Keys, Text};
 use super::redis::{self, RedisSettings};
 use super::rows::{self, Rows};
+use super::vault::{self, VaultSettings};
 use crate::cli::{
-    CompactionArgs, DurabilityChoice, IsolationChoice, RedisArgs, RowsArgs, SettingsArgs,
+    CompactionArgs, DurabilityChoice, IsolationChoice, RedisArgs, RowsArgs, SettingsArgs, VaultArgs,
 };
 use crate::fault::Fault;
 
@@ -63,6 +64,8 @@ pub struct Settings {
     pub rows: Rows,
     /// Redis clients, when they are served.
     pub redis: Option<RedisSettings>,
+    /// Where keys of people are.
+    pub vault: VaultSettings,
     /// Log filter.
     pub log: String,
 }
@@ -210,6 +213,7 @@ fn no_flags() -> SettingsArgs {
         compaction: CompactionArgs::default(),
         rows: RowsArgs::default(),
         redis: RedisArgs::default(),
+        vault: VaultArgs::default(),
         log: None,
     }
 }
@@ -240,8 +244,11 @@ fn settle(
     let keys = file.map_or(&none, |file| &file.keys);
     let mut r = Resolver::new(matches, file.map(|file| &file.text), PREFIX);
     let insecure = pick!(r, args, keys, insecure, false, plain);
+    let data = pick!(r, args, keys, data, PathBuf::from("./manxdb-data"), path);
+    let rows = rows::settle(&mut r, &args.rows, keys)?;
     let settings = Settings {
-        data: pick!(r, args, keys, data, PathBuf::from("./manxdb-data"), path),
+        vault: vault::settle(&mut r, &args.vault, keys, &data, &rows)?,
+        data,
         mysql_listen: pick!(r, args, keys, mysql_listen, loopback(3306), quoted),
         admin_listen: pick!(r, args, keys, admin_listen, loopback(8088), quoted),
         insecure,
@@ -286,7 +293,7 @@ fn settle(
         long_query_micros: i64::from(pick!(r, args, keys, long_query_ms, 1000, plain)) * 1000,
         shutdown_grace_seconds: pick!(r, args, keys, shutdown_grace_seconds, 10, plain),
         compaction: compaction::settle(&mut r, &args.compaction, keys)?,
-        rows: rows::settle(&mut r, &args.rows, keys)?,
+        rows,
         redis: redis::settle(&mut r, &args.redis, keys, insecure)?,
         log: pick!(r, args, keys, log, "info".to_owned(), quoted),
     };
@@ -386,7 +393,7 @@ pub(super) mod tests {
     #[test]
     fn every_setting_is_explained() {
         let (_, explained) = resolved(&[], "").unwrap();
-        assert_eq!(explained.len(), 39);
+        assert_eq!(explained.len(), 44);
     }
 
     #[test]

@@ -36,8 +36,9 @@ const RUNTIMES: [&str; 10] = [
 ];
 
 /// Each room with the rooms it may know.
-const BELOW: [(&str, &[&str]); 9] = [
+const BELOW: [(&str, &[&str]); 10] = [
     ("manxdb-ownership", &[]),
+    ("manxdb-vault", &[]),
     ("manxdb-redis", &[]),
     ("manxdb-fabric", &[]),
     ("manxdb-net", &["manxdb-core"]),
@@ -46,11 +47,22 @@ const BELOW: [(&str, &[&str]); 9] = [
     ("manxdb-txn", &["manxdb-core", "manxdb-storage"]),
     (
         "manxdb-sql",
-        &["manxdb-ownership", "manxdb-storage", "manxdb-txn"],
+        &[
+            "manxdb-ownership",
+            "manxdb-storage",
+            "manxdb-txn",
+            "manxdb-vault",
+        ],
     ),
     (
         "manxdb-gateway",
-        &["manxdb-redis", "manxdb-storage", "manxdb-txn", "manxdb-sql"],
+        &[
+            "manxdb-redis",
+            "manxdb-storage",
+            "manxdb-txn",
+            "manxdb-sql",
+            "manxdb-vault",
+        ],
     ),
 ];
 

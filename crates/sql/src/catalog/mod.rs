@@ -8,6 +8,7 @@ pub(crate) mod name_locks;
 pub(crate) mod ownership;
 pub(crate) mod record;
 mod schema;
+mod sealing;
 mod sequences;
 mod shared;
 mod statistics;
@@ -18,6 +19,7 @@ pub(crate) mod unowned;
 
 pub use ownership::Ownership;
 pub(crate) use record::PROBE;
+pub use sealing::Sealing;
 pub use sequences::{SequenceKind, Sequences};
 pub(crate) use shared::Changing;
 pub use statistics::{DistinctValues, KeyStatistics, TableStatistics};

@@ -420,6 +420,7 @@ mod tests {
             temporary: false,
             analyzed: None,
             copying: None,
+            sealing: crate::catalog::Sealing::default(),
         }
     }
 

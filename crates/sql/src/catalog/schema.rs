@@ -6,7 +6,7 @@ use std::sync::Arc;
 use manxdb_ownership::Edge;
 use serde::{Deserialize, Serialize};
 
-use super::{Ownership, TableStatistics};
+use super::{Ownership, Sealing, TableStatistics};
 use crate::types::{Collation, ColumnMeta, DataType};
 
 /// Identity of a table, never reused.
@@ -84,6 +84,9 @@ pub struct Table {
     /// record keeps it behind the table (see [`super::record`]).
     #[serde(skip)]
     pub copying: Option<TableId>,
+    /// What opens its rows where they are sealed.
+    #[serde(skip)]
+    pub sealing: Sealing,
 }
 
 /// A column.

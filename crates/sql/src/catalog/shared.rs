@@ -137,6 +137,7 @@ impl CatalogStore {
     /// Makes a catalog the current one, unless a newer one is. `changes` is how many there were with
     /// it, where others make them too.
     pub(super) fn publish(&self, mut catalog: Catalog, changes: Option<u64>) {
+        self.sealing.attach(&mut catalog);
         let mut heard = self.heard.lock();
         let before = self.current.load().version;
         if let Some(changes) = changes {

@@ -15,7 +15,7 @@ use super::name_locks::NameLocks;
 use super::record::{self, DatabaseRecord, Record};
 use super::sequences::Sequences;
 use super::shared::Heard;
-use super::{Catalog, Database, IndexState, Table, TableId, TableStatistics, View};
+use super::{Catalog, Database, IndexState, Sealing, Table, TableId, TableStatistics, View};
 use crate::error::{SqlError, SqlResult};
 use crate::types::Collation;
 
@@ -39,6 +39,8 @@ pub struct CatalogStore {
     /// What it has heard of other servers' changes.
     pub(super) heard: Mutex<Heard>,
     ids: AtomicU64,
+    /// What rows of owned tables are sealed by.
+    pub(super) sealing: Sealing,
     sequences: Sequences,
 }
 
@@ -67,11 +69,15 @@ pub fn touch(txn: &Transaction, table: &Table) -> SqlResult<()> {
 
 impl CatalogStore {
     /// Loads the catalog of `path`, and cleans up behind changes that a crash cut short.
-    /// `waiter` serves the store's own transactions.
+    /// `waiter` serves the store's own transactions; rows are opened by `sealing`.
     ///
     /// # Errors
     /// Storage; 1712 for damaged records.
-    pub fn open(path: Arc<dyn CommitPath>, waiter: Arc<dyn Waiter>) -> SqlResult<Self> {
+    pub fn open(
+        path: Arc<dyn CommitPath>,
+        waiter: Arc<dyn Waiter>,
+        sealing: Sealing,
+    ) -> SqlResult<Self> {
         let store = Self {
             sequences: Sequences::new(Arc::clone(&path), Arc::clone(&waiter)),
             path,
@@ -82,6 +88,7 @@ impl CatalogStore {
             turn_shares: Mutex::default(),
             heard: Mutex::default(),
             ids: AtomicU64::new(u64::MAX / 4 * 3),
+            sealing,
         };
         if store.is_shared() {
             store.open_shared()?;
@@ -89,7 +96,9 @@ impl CatalogStore {
         }
         let txn = store.begin();
         txn.declare_read_only();
-        store.current.store(Arc::new(Self::load(&txn)?));
+        let mut catalog = Self::load(&txn)?;
+        store.sealing.attach(&mut catalog);
+        store.current.store(Arc::new(catalog));
         txn.rollback();
         store.take_back_unfinished()?;
         store.abandon_reserved_ids()?;

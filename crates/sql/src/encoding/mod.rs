@@ -1,7 +1,7 @@
 //! How rows and keys lie in the key space.
 //!
 //! ```text
-//! row          0x01 ‖ table u32 BE ‖ 0u32 BE ‖ key columns       → row record
+//! row          0x01 ‖ table u32 BE ‖ 0u32 BE ‖ key columns       → row record, plain or sealed
 //! unique index 0x01 ‖ table u32 BE ‖ index u32 BE ‖ columns      → row key suffix
 //!              (with a NULL in it: ‖ row key suffix, so that NULLs never collide)
 //! index        0x01 ‖ table u32 BE ‖ index u32 BE ‖ columns ‖ row key suffix → row key suffix
@@ -19,9 +19,12 @@
 mod entry;
 mod key;
 mod record;
+mod sealed;
 #[cfg(test)]
 mod tests;
 
 pub use entry::{KEY_HEAD, decode_entry, entry_holds};
 pub use key::{encode_key_column, index_key, index_prefix, row_key, row_key_suffix};
 pub use record::{decode_columns, decode_row, encode_row};
+pub(crate) use sealed::vault_error;
+pub use sealed::{is_sealed, key_of, seal};

@@ -17,7 +17,7 @@ use crate::types::{
     implicit_default, json_to_text, normalise, to_utc_micros,
 };
 
-/// Version of the record format.
+/// Version of the format of plain records.
 const FORMAT: u8 = 1;
 
 const NULL: u8 = 0;
@@ -114,7 +114,7 @@ fn unzigzag(value: u64) -> i64 {
     (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
 }
 
-fn write_varint(mut value: u64, out: &mut Vec<u8>) {
+pub(super) fn write_varint(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -127,14 +127,19 @@ fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Back to one value a column in table order; absent columns get their `absent_value`,
+/// Back from a record, with its row's key suffix, to one value a column in table order; absent columns get their `absent_value`,
 /// dropped ones are skipped. TIMESTAMPs come in the zone `tz`.
 ///
 /// # Errors
-/// 1712 when the record is damaged.
-pub fn decode_row(table: &Table, record: &[u8], tz: &TimeZone) -> SqlResult<Row> {
+/// 1712 when the record is damaged; 51005 and 51006 when it is sealed and cannot be opened.
+pub fn decode_row(
+    table: &Table,
+    (suffix, record): (&[u8], &[u8]),
+    tz: &TimeZone,
+) -> SqlResult<Row> {
     let mut row = vec![Value::Null; table.columns.len()];
-    decode(table, record, None, tz, &mut row)?;
+    let record = super::sealed::open(table, suffix, record)?;
+    decode(table, &record, None, tz, &mut row)?;
     Ok(row)
 }
 
@@ -142,10 +147,10 @@ pub fn decode_row(table: &Table, record: &[u8], tz: &TimeZone) -> SqlResult<Row>
 /// values stay.
 ///
 /// # Errors
-/// 1712 when the record is damaged; 1105 when `row` is not as wide as the table.
+/// Those of [`decode_row`]; 1105 when `row` is not as wide as the table.
 pub fn decode_columns(
     table: &Table,
-    record: &[u8],
+    (suffix, record): (&[u8], &[u8]),
     wanted: &[bool],
     tz: &TimeZone,
     row: &mut [Value],
@@ -156,7 +161,8 @@ pub fn decode_columns(
             table.name
         )));
     }
-    decode(table, record, Some(wanted), tz, row)
+    let record = super::sealed::open(table, suffix, record)?;
+    decode(table, &record, Some(wanted), tz, row)
 }
 
 /// `row` is as wide as the table.
@@ -219,7 +225,7 @@ fn decode(
     Ok(())
 }
 
-fn damaged(table: &Table) -> SqlError {
+pub(super) fn damaged(table: &Table) -> SqlError {
     SqlError::new(
         1712,
         "HY000",
@@ -291,8 +297,8 @@ fn read_literal(text: &str) -> Option<Value> {
 }
 
 /// Takes a record apart; `None` wherever bytes are missing or make no sense.
-struct Reader<'a> {
-    bytes: &'a [u8],
+pub(super) struct Reader<'a> {
+    pub(super) bytes: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
@@ -312,7 +318,7 @@ impl<'a> Reader<'a> {
         self.take(8)?.try_into().ok()
     }
 
-    fn varint(&mut self) -> Option<u64> {
+    pub(super) fn varint(&mut self) -> Option<u64> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;

@@ -48,6 +48,7 @@ fn table(types: Vec<DataType>) -> Table {
         temporary: false,
         analyzed: None,
         copying: None,
+        sealing: crate::catalog::Sealing::default(),
         ownership_rules: vec![],
         ownership: crate::catalog::Ownership::default(),
         next_index_id: 2,
@@ -195,7 +196,10 @@ fn records_come_back_as_they_went() {
             .run(&values, |value| {
                 let row = vec![value, Value::Null];
                 let record = encode_row(&table, &row, &TimeZone::UTC);
-                prop_assert_eq!(decode_row(&table, &record, &TimeZone::UTC).unwrap(), row);
+                prop_assert_eq!(
+                    decode_row(&table, (b"", &record), &TimeZone::UTC).unwrap(),
+                    row
+                );
                 Ok(())
             })
             .unwrap();
@@ -261,7 +265,10 @@ fn json_text_and_blobs_come_back() {
     let json = parse_json(r#"{"b":[1,2.5,null],"a":"é"}"#).unwrap();
     let row = vec![Value::Json(Arc::new(json)), Value::Bytes(vec![0, 255, 7])];
     let record = encode_row(&table, &row, &TimeZone::UTC);
-    assert_eq!(decode_row(&table, &record, &TimeZone::UTC).unwrap(), row);
+    assert_eq!(
+        decode_row(&table, (b"", &record), &TimeZone::UTC).unwrap(),
+        row
+    );
 }
 
 #[test]
@@ -280,10 +287,13 @@ fn timestamps_are_stored_in_utc_and_read_in_any_zone() {
     };
     let record = encode_row(&table, &[at(12)], &berlin);
     assert_eq!(
-        decode_row(&table, &record, &TimeZone::UTC).unwrap(),
+        decode_row(&table, (b"", &record), &TimeZone::UTC).unwrap(),
         vec![at(10)]
     );
-    assert_eq!(decode_row(&table, &record, &berlin).unwrap(), vec![at(12)]);
+    assert_eq!(
+        decode_row(&table, (b"", &record), &berlin).unwrap(),
+        vec![at(12)]
+    );
 }
 
 #[test]
@@ -307,10 +317,13 @@ fn added_columns_take_their_absent_value_and_dropped_ones_are_skipped() {
         Value::Text("it's".into()),
         Value::Int(0),
     ];
-    assert_eq!(decode_row(&new, &record, &TimeZone::UTC).unwrap(), expected);
+    assert_eq!(
+        decode_row(&new, (b"", &record), &TimeZone::UTC).unwrap(),
+        expected
+    );
     let mut row = vec![Value::Int(8), Value::Null, Value::Null];
     let wanted = [false, true, false];
-    decode_columns(&new, &record, &wanted, &TimeZone::UTC, &mut row).unwrap();
+    decode_columns(&new, (b"", &record), &wanted, &TimeZone::UTC, &mut row).unwrap();
     assert_eq!(
         row,
         vec![Value::Int(8), Value::Text("it's".into()), Value::Null]
@@ -372,8 +385,10 @@ proptest! {
         if valid && !bytes.is_empty() {
             bytes[0] = 1;
         }
-        if let Err(error) = decode_row(&table, &bytes, &TimeZone::UTC) {
-            prop_assert_eq!(error.code, 1712);
+        if let Err(error) = decode_row(&table, (b"", &bytes), &TimeZone::UTC) {
+            // What may be sealed needs a vault to tell.
+            let may_be = bytes.first() == Some(&2) && bytes.len() > 28;
+            prop_assert!(error.code == 1712 || may_be && error.code == 51005, "{error}");
         }
     }
 }

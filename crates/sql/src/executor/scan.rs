@@ -289,14 +289,15 @@ impl<'p> ScanOp<'p> {
         Ok(())
     }
 
-    /// The next row record with the row key suffix, which is left out where nobody wants it.
+    /// The next row record with the row key suffix, which is left out where nobody wants it: a sealed
+    /// record is opened with it.
     fn record(&mut self, run: &Run<'_>) -> SqlResult<Option<(Vec<u8>, Vec<u8>)>> {
         if self.access.index.is_none() {
             let Some((key, value)) = self.entry(run)? else {
                 return Ok(None);
             };
             run.tick()?;
-            let suffix = if self.scan.key_slot.is_some() {
+            let suffix = if self.scan.key_slot.is_some() || encoding::is_sealed(&value) {
                 key.get(encoding::KEY_HEAD..).unwrap_or_default().to_vec()
             } else {
                 Vec::new()
@@ -359,7 +360,7 @@ impl<'p> ScanOp<'p> {
         let Some(index) = self.access.index.and_then(|at| table.indexes.get(at)) else {
             return Ok(true);
         };
-        let row = encoding::decode_row(table, record, zone)?;
+        let row = encoding::decode_row(table, (suffix, record), zone)?;
         Ok(encoding::index_key(table, index, &row, suffix, zone)? == key)
     }
 
@@ -408,6 +409,7 @@ pub(super) fn assemble(
     let zone = &run.context.eval.time_zone;
     let mut row = base.to_vec();
     let columns = row.get_mut(scan.slots.clone()).unwrap_or_default();
+    let record = (suffix.as_slice(), record);
     encoding::decode_columns(&scan.table, record, &scan.wanted, zone, columns)?;
     if let Some(slot) = scan.key_slot {
         row[slot] = Value::Bytes(suffix);

@@ -20,17 +20,19 @@ struct UsedColumns {
 
 impl UsedColumns {
     /// The used columns as they are, more exactly than `=` compares.
-    fn of(&self, record: &[u8]) -> Option<String> {
+    fn of(&self, key: &[u8], record: &[u8]) -> Option<String> {
         let mut row = vec![Value::Null; self.table.columns.len()];
         let table = &self.table;
-        encoding::decode_columns(table, record, &self.wanted, &self.zone, &mut row).ok()?;
+        let suffix = key.get(encoding::KEY_HEAD..)?;
+        encoding::decode_columns(table, (suffix, record), &self.wanted, &self.zone, &mut row)
+            .ok()?;
         Some(format!("{row:?}"))
     }
 }
 
 impl UsedPart for UsedColumns {
-    fn same(&self, old: &[u8], new: &[u8]) -> bool {
-        match (self.of(old), self.of(new)) {
+    fn same(&self, key: &[u8], old: &[u8], new: &[u8]) -> bool {
+        match (self.of(key, old), self.of(key, new)) {
             (Some(old), Some(new)) => old == new,
             _ => false,
         }

@@ -33,13 +33,16 @@ pub(super) fn compliance(parser: &mut Parser) -> Result<Special, ParserError> {
     Ok(Special::Compliance(table))
 }
 
-/// `GDPR GET …`, `GDPR FORGET …`, `CTX START | COMMIT | ROLLBACK`.
+/// `GDPR GET …`, `GDPR FORGET …`, `GDPR ROTATE MASTER KEY`, `CTX START | COMMIT | ROLLBACK`.
 pub(super) fn request(parser: &mut Parser) -> Result<Option<Special>, ParserError> {
     if take_all(parser, &["GDPR", "GET"]) {
         return get(parser).map(Some);
     }
     if take_all(parser, &["GDPR", "FORGET"]) {
         return forget(parser, false).map(Some);
+    }
+    if take_all(parser, &["GDPR", "ROTATE", "MASTER", "KEY"]) {
+        return Ok(Some(Special::RotateMasterKey));
     }
     if take(parser, "CTX") {
         return context(parser).map(Some);

@@ -150,6 +150,8 @@ pub enum Special {
     },
     /// `[EXPLAIN] GDPR FORGET kind id [REASON '…'] [GRACE n DAY]`.
     GdprForget(GdprForget),
+    /// `GDPR ROTATE MASTER KEY`.
+    RotateMasterKey,
     /// Other `GDPR …`: words as written.
     Ownership(String),
 }

@@ -87,6 +87,10 @@ fn rows_of(graph: &OwnershipGraph, table: &Table, waiting: usize) -> Vec<Row> {
             ),
         });
     }
+    // What is not sealed is plain anyway.
+    if table.sealing.vault().is_some() && !chains.is_empty() {
+        findings.extend(plain_keys(table));
+    }
     let text = |text: String| Value::Text(text);
     let row = |chain, origin, severity, message| {
         let (name, kind) = (text(table.name.clone()), text(kind.to_string()));
@@ -115,4 +119,27 @@ fn rows_of(graph: &OwnershipGraph, table: &Table, waiting: usize) -> Vec<Row> {
         rows.push(row(Value::Null, Value::Null, Value::Null, Value::Null));
     }
     rows
+}
+
+/// Values of people that lie plain in keys of a table whose rows are sealed.
+fn plain_keys(table: &Table) -> Option<manxdb_ownership::Finding> {
+    let indexed = table.indexes.iter().flat_map(|index| &index.columns);
+    let indexed = indexed.map(|part| part.column);
+    let columns: std::collections::BTreeSet<&str> = indexed
+        .chain(table.primary_key.iter().copied())
+        .filter_map(|at| table.columns.get(at))
+        .filter(|column| column.ty.is_text() || column.ty.is_bytes())
+        .map(|column| column.name.as_str())
+        .collect();
+    if columns.is_empty() {
+        return None;
+    }
+    let columns = columns.into_iter().collect::<Vec<_>>().join(", ");
+    Some(manxdb_ownership::Finding {
+        severity: manxdb_ownership::Severity::Warning,
+        message: format!(
+            "rows are sealed, and keys are not: files show values of {columns} until compaction, also \
+             after FORGET"
+        ),
+    })
 }

@@ -1,9 +1,11 @@
 //! What the process gives an instance: time, randomness, waiting, and settings.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 use manxdb_storage::Durability;
 use manxdb_txn::IsolationLevel;
+use manxdb_vault::Vault;
 
 use crate::executor::SpillSpace;
 
@@ -44,6 +46,11 @@ pub trait Host: Send + Sync + 'static {
     fn create_file(&self, directory: &str, name: &str) -> io::Result<Box<dyn Write>> {
         let _ = (directory, name);
         Err(io::ErrorKind::Unsupported.into())
+    }
+    /// The vault whose keys seal rows of owned tables; `None`: they stay plain. Asked when the instance
+    /// opens.
+    fn vault(&self) -> Option<Arc<Vault>> {
+        None
     }
     /// Where statements put rows that do not fit into their memory; `None`: they end there.
     fn spill_space(&self) -> Option<&dyn SpillSpace> {

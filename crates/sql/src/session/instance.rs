@@ -19,7 +19,7 @@ use super::plan_cache::PlanCache;
 use super::processes::{Activity, Processes};
 use super::session::Session;
 use super::variables::Values;
-use crate::catalog::{CatalogStore, Table};
+use crate::catalog::{CatalogStore, Sealing, Table};
 use crate::error::{SqlError, SqlResult};
 use crate::statement::owners::OwnerGraph;
 use crate::types::Value;
@@ -45,6 +45,8 @@ pub struct Instance {
     pub(super) changed_rows: ChangedRows,
     /// Requests to forget that are under way.
     pub(super) requests_running: RunningRequests,
+    /// The vault, which rows of owned tables are sealed by.
+    pub(super) sealing: Sealing,
     /// Links of ownership, of the catalog they were last asked of.
     owner_graph: ArcSwap<(u64, Option<Arc<OwnerGraph>>)>,
     next_connection: AtomicU64,
@@ -55,7 +57,7 @@ pub struct Instance {
 }
 
 /// A waiter for the instance's own short transactions: nothing to wait for.
-struct NoWait;
+pub(super) struct NoWait;
 
 impl Waiter for NoWait {
     fn wait(&self, ready: &dyn Fn() -> bool) -> Result<(), TxnError> {
@@ -87,9 +89,10 @@ impl Instance {
         options: InstanceOptions,
     ) -> SqlResult<Arc<Self>> {
         let globals = initial_globals(&options, host.as_ref());
+        let sealing = super::sealing::sealing_of(&path, host.vault())?;
         let instance = Self {
             opened_at: host.monotonic_micros(),
-            store: CatalogStore::open(Arc::clone(&path), Arc::new(NoWait))?,
+            store: CatalogStore::open(Arc::clone(&path), Arc::new(NoWait), sealing.clone())?,
             path,
             host,
             options,
@@ -103,6 +106,7 @@ impl Instance {
             metrics: Metrics::default(),
             changed_rows: ChangedRows::default(),
             requests_running: RunningRequests::default(),
+            sealing,
             owner_graph: ArcSwap::default(),
             next_connection: AtomicU64::new(1),
             next_transaction: AtomicU64::new(1),
@@ -110,6 +114,9 @@ impl Instance {
             prepared: Arc::default(),
         };
         instance.reload_accounts()?;
+        if let Err(error) = instance.redo_erasures() {
+            tracing::warn!(%error, "keys of people who were forgotten are not erased yet");
+        }
         Ok(Arc::new(instance))
     }
 

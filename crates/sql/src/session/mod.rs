@@ -30,6 +30,7 @@ mod gdpr;
 mod host;
 mod instance;
 mod locks;
+mod masked;
 mod metrics;
 mod named_locks;
 mod owners;
@@ -40,6 +41,7 @@ mod processes;
 mod retyped;
 mod run;
 mod schema;
+mod sealing;
 mod secrets;
 #[allow(clippy::module_inception)] // the folder's one main type
 mod session;

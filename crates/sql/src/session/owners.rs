@@ -11,7 +11,8 @@ impl Session {
         let open = self.transaction.as_ref()?;
         let graph = self.instance().owner_graph();
         let is_checked = self.state.settings().foreign_key_checks;
-        open.owners.begin_statement(graph, is_checked);
+        open.owners
+            .begin_statement(graph, is_checked, self.is_forgetting);
         (!open.owners.is_idle()).then_some(&open.owners)
     }
 

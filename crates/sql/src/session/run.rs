@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use super::compiled::Compiled;
 use super::execute::{Finished, Output};
+use super::masked::without_values;
 use super::metrics::{SlowStatement, StatementKind, TimeSplit, count};
 use super::plan_cache::Found;
 use super::secrets;
@@ -138,7 +139,10 @@ impl Session {
             connection: self.state.process.id,
             identity: self.state.identity.borrow().clone(),
             database: self.state.database.borrow().clone(),
-            text: text.to_string(),
+            text: match instance.owner_graph() {
+                Some(_) => without_values(text),
+                None => text.to_string(),
+            },
             total_micros: total,
             split,
             rows: measure.rows,

@@ -72,6 +72,7 @@ impl Session {
                     self.evaluate(expr)?;
                 }
             }
+            Special::RotateMasterKey => return self.rotate_master_key(),
             Special::Kill { query_only, id } => self.kill(*query_only, id)?,
             Special::LockTables(locks) => self.lock_tables(locks)?,
             Special::UnlockTables => self.unlock_tables()?,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use manxdb_storage::Durability;
 use manxdb_txn::{IsolationLevel, Transaction, TxnError, Waiter};
 
 use super::metrics::count;
@@ -10,7 +11,7 @@ use super::session::Session;
 use super::variables::Values;
 use crate::error::{SqlError, SqlResult};
 use crate::parser::SetScope;
-use crate::statement::owners::OwnerNotes;
+use crate::statement::owners::{OwnerNotes, erasure};
 use crate::types::Value;
 
 /// A transaction that is open.
@@ -147,13 +148,21 @@ impl Session {
         let Some(open) = self.transaction.take() else {
             return Ok(());
         };
+        let orders = erasure::order(&open.txn, &open.owners.take_erased())?;
         let writes = open.txn.has_writes();
         let instance = self.instance();
-        match open.txn.commit(instance.options.durability) {
+        // Keys are erased for what is on disk only: a commit that a crash undoes leaves its rows.
+        let durability = if orders.is_empty() {
+            instance.options.durability
+        } else {
+            Durability::Sync
+        };
+        match open.txn.commit(durability) {
             Ok(_) => {
                 if writes {
                     count(&instance.metrics.commits);
                 }
+                instance.carry_out(&orders)?;
                 self.place_waiting_rows();
                 Ok(())
             }

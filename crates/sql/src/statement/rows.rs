@@ -1,6 +1,7 @@
 //! One row of one table, written with its index entries. Foreign keys are [`super::foreign_key`]'s.
 
 use manxdb_txn::{ReadMode, Transaction};
+use manxdb_vault::KeyId;
 
 use crate::catalog::{Index, Table, copy_notes};
 use crate::encoding;
@@ -43,9 +44,22 @@ impl RowWriter<'_> {
     /// The row stored under `suffix`.
     pub(super) fn read(&self, suffix: &[u8], mode: ReadMode) -> SqlResult<Option<Row>> {
         match self.txn.get(&self.row_key(suffix), mode)? {
-            Some(record) => encoding::decode_row(self.table, &record, self.tz).map(Some),
+            Some(record) => encoding::decode_row(self.table, (suffix, &record), self.tz).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// As [`RowWriter::read`], with the key that the row is sealed under.
+    pub(super) fn read_with_key(
+        &self,
+        suffix: &[u8],
+        mode: ReadMode,
+    ) -> SqlResult<Option<(Row, Option<KeyId>)>> {
+        let Some(record) = self.txn.get(&self.row_key(suffix), mode)? else {
+            return Ok(None);
+        };
+        let row = encoding::decode_row(self.table, (suffix, &record), self.tz)?;
+        Ok(Some((row, encoding::key_of(&record))))
     }
 
     /// The first unique key, primary key first, that already holds the values of `row`.
@@ -109,8 +123,31 @@ impl RowWriter<'_> {
 
     /// Writes a row that [`RowWriter::find_duplicate`] has let through.
     pub(super) fn insert(&self, row: &[Value], suffix: &[u8]) -> SqlResult<()> {
-        self.note_change(suffix)?;
+        let key = match self.owners {
+            Some(owners) => owners.key_of_inserted(self.txn, self.table, row, self.tz)?,
+            None => None,
+        };
+        self.insert_under(row, suffix, key)
+    }
+
+    /// The record of a row under a key, or plain.
+    fn record(&self, row: &[Value], suffix: &[u8], key: Option<KeyId>) -> SqlResult<Vec<u8>> {
         let record = encoding::encode_row(self.table, row, self.tz);
+        match key {
+            None => Ok(record),
+            Some(key) => encoding::seal(self.table, suffix, key, &record),
+        }
+    }
+
+    /// As [`RowWriter::insert`], sealed under a key, or plain.
+    pub(super) fn insert_under(
+        &self,
+        row: &[Value],
+        suffix: &[u8],
+        key: Option<KeyId>,
+    ) -> SqlResult<()> {
+        self.note_change(suffix)?;
+        let record = self.record(row, suffix, key)?;
         self.txn.put(self.row_key(suffix), record)?;
         for index in &self.table.indexes {
             let key = self.index_key(index, row, suffix)?;
@@ -124,6 +161,9 @@ impl RowWriter<'_> {
     /// Removes a row and its index entries.
     pub(super) fn delete(&self, row: &[Value], suffix: &[u8]) -> SqlResult<()> {
         self.note_change(suffix)?;
+        if let Some(owners) = self.owners {
+            owners.note_going(self.txn, self.table, suffix)?;
+        }
         self.txn.delete(self.row_key(suffix))?;
         for index in &self.table.indexes {
             let key = self.index_key(index, row, suffix)?;
@@ -151,6 +191,12 @@ impl RowWriter<'_> {
         // Plain reads that look through an index at an older state find the row by an entry
         // written here, as they find it by its key.
         let lags = self.txn.plain_reads_lag(&self.row_key(suffix))?;
+        let key = match self.owners {
+            Some(owners) => {
+                owners.key_of_updated(self.txn, self.table, (old, new), suffix, self.tz)?
+            }
+            None => None,
+        };
         let mut changes = Vec::new();
         for index in &self.table.indexes {
             let old_key = self.index_key(index, old, suffix)?;
@@ -171,7 +217,7 @@ impl RowWriter<'_> {
             self.note_change(&new_suffix)?;
             self.txn.delete(self.row_key(suffix))?;
         }
-        let record = encoding::encode_row(self.table, new, self.tz);
+        let record = self.record(new, &new_suffix, key)?;
         self.txn.put(self.row_key(&new_suffix), record)?;
         for (old_key, new_key) in changes {
             if old_key != new_key {

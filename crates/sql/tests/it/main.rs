@@ -17,6 +17,7 @@ mod owners;
 mod ownership;
 mod privileges;
 mod reads;
+mod sealing;
 mod sessions;
 mod sqllogic;
 mod templates;

@@ -16,8 +16,8 @@ use crate::waiter::resolve;
 
 /// What a reader uses of a value.
 pub trait UsedPart: Send + Sync {
-    /// Whether it finds the same in both. What cannot be told is not the same.
-    fn same(&self, old: &[u8], new: &[u8]) -> bool;
+    /// Whether it finds the same in both values of `key`. What cannot be told is not the same.
+    fn same(&self, key: &[u8], old: &[u8], new: &[u8]) -> bool;
 }
 
 /// Those who read one key, each with what it uses.
@@ -74,7 +74,7 @@ impl Transaction {
         let old = resolve(self.path.get(then, key), &self.waiter)?;
         let new = resolve(self.path.get(at.version, key), &self.waiter)?;
         Ok(match (old, new) {
-            (Some(old), Some(new)) => used.iter().all(|used| used.same(&old, &new)),
+            (Some(old), Some(new)) => used.iter().all(|used| used.same(key, &old, &new)),
             (None, None) => true,
             _ => false,
         })

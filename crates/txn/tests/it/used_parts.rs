@@ -13,7 +13,7 @@ use manxdb_txn::{ReadMode, Transaction, TxnError, UsedPart};
 struct Letter(usize);
 
 impl UsedPart for Letter {
-    fn same(&self, old: &[u8], new: &[u8]) -> bool {
+    fn same(&self, _key: &[u8], old: &[u8], new: &[u8]) -> bool {
         old.get(self.0) == new.get(self.0)
     }
 }

@@ -199,6 +199,7 @@ impl World {
             temporary: false,
             analyzed: None,
             copying: None,
+            sealing: crate::catalog::Sealing::default(),
             ownership_rules: Vec::new(),
             ownership: crate::catalog::Ownership::default(),
             next_column_id: 100,

@@ -4,6 +4,7 @@ use super::define::{C, Definition, NAME, number, text, text_or_null};
 use super::source::Source;
 use crate::error::SqlResult;
 use crate::session::accounts::Privileges;
+use crate::session::masked::without_values;
 use crate::session::variables::charset::{CHARSETS, COLLATIONS};
 use crate::types::{Row, Value};
 
@@ -147,6 +148,13 @@ fn processlist(source: &Source<'_>) -> SqlResult<Vec<Row>> {
     let user = source.state.user.borrow().clone();
     let now = instance.host.monotonic_micros();
     let mut rows = Vec::new();
+    let has_owners = instance.owner_graph().is_some();
+    let shown = |text: String| {
+        if has_owners {
+            return without_values(&text);
+        }
+        text
+    };
     for process in instance.processes.list() {
         let activity = process.activity();
         if !all && activity.user != user {
@@ -165,7 +173,7 @@ fn processlist(source: &Source<'_>) -> SqlResult<Vec<Row>> {
             text(activity.command),
             number((now - activity.since_micros) / 1_000_000),
             text(state),
-            text_or_null(activity.text),
+            text_or_null(activity.text.map(shown)),
         ]);
     }
     Ok(rows)

@@ -84,7 +84,8 @@ fn measure(
         for (key, record) in &page {
             rows += 1;
             bytes += (key.len() + record.len()) as u64;
-            encoding::decode_columns(table, record, &wanted, tz, &mut row)?;
+            let suffix = key.get(encoding::KEY_HEAD..).unwrap_or_default();
+            encoding::decode_columns(table, (suffix, record), &wanted, tz, &mut row)?;
             for key in &mut keys {
                 key.note(table, &row, tz)?;
             }

@@ -30,8 +30,9 @@ fn for_each_row(
         context.waiter.check()?;
         let page = txn.scan(&range, Direction::Forward, CHUNK, ReadMode::Validate)?;
         for (key, value) in &page {
-            let row = encoding::decode_row(table, value, &context.eval.time_zone)?;
-            each(row, key.get(prefix.len()..).unwrap_or_default())?;
+            let suffix = key.get(prefix.len()..).unwrap_or_default();
+            let row = encoding::decode_row(table, (suffix, value), &context.eval.time_zone)?;
+            each(row, suffix)?;
         }
         match page.last() {
             Some((last, _)) if page.len() == CHUNK => {
@@ -68,8 +69,8 @@ pub(super) fn fill_indexes(
                 };
                 let page = txn.scan(&range, Direction::Forward, CHUNK, ReadMode::Validate)?;
                 for (key, value) in &page {
-                    let row = encoding::decode_row(table, value, tz)?;
                     let suffix = key.get(prefix.len()..).unwrap_or_default();
+                    let row = encoding::decode_row(table, (suffix, value), tz)?;
                     for index in table.indexes.iter().filter(|i| added.contains(&i.id)) {
                         let entry = encoding::index_key(table, index, &row, suffix, tz)?;
                         if index.unique && !holds_null(index, &row) {

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use manxdb_storage::{Direction, Durability, KeyRange};
 use manxdb_txn::transaction::rest_behind;
 use manxdb_txn::{IsolationLevel, ReadMode, Transaction, TxnError};
+use manxdb_vault::KeyId;
 
 use super::backfill::{check_rows, convert, hidden_row_id};
 use super::change::{Change, ToCheck};
@@ -129,9 +130,11 @@ impl<'a> TableCopy<'a> {
         let page = txn.scan(range, Direction::Forward, CHUNK, ReadMode::Plain)?;
         let mut duplicates = Vec::new();
         for (key, value) in &page {
-            let row = encoding::decode_row(self.old, value, &self.context.eval.time_zone)?;
             let suffix = key.get(prefix.len()..).unwrap_or_default();
-            if self.write(txn, &row, suffix, None)?.is_some() {
+            let zone = &self.context.eval.time_zone;
+            let row = encoding::decode_row(self.old, (suffix, value), zone)?;
+            let sealed = encoding::key_of(value);
+            if self.write(txn, (&row, sealed), suffix, None)?.is_some() {
                 duplicates.push(suffix.to_vec());
             }
         }
@@ -144,11 +147,12 @@ impl<'a> TableCopy<'a> {
         Ok((left, duplicates))
     }
 
-    /// Writes a row of the table into the copy, which has no row of it; why it could not.
+    /// Writes a row of the table into the copy, which has no row of it, under the key that it is sealed
+    /// under; why it could not.
     fn write(
         &mut self,
         txn: &Transaction,
-        row: &[Value],
+        (row, sealed): (&[Value], Option<KeyId>),
         suffix: &[u8],
         before: Option<&Row>,
     ) -> SqlResult<Option<SqlError>> {
@@ -170,7 +174,7 @@ impl<'a> TableCopy<'a> {
         if let Some(duplicate) = duplicate {
             return Ok(Some(duplicate.error));
         }
-        writer.insert(&row, &new_suffix)?;
+        writer.insert_under(&row, &new_suffix, sealed)?;
         if moves {
             txn.put(copy_notes::moved_row_key(new.id, suffix), new_suffix)?;
         }
@@ -210,10 +214,11 @@ impl<'a> TableCopy<'a> {
         }
         let (mut duplicates, mut first) = (Vec::new(), None);
         for (suffix, before) in suffixes.iter().zip(&before) {
-            let Some(row) = self.reader(txn).read(suffix, ReadMode::Plain)? else {
+            let Some(row) = self.reader(txn).read_with_key(suffix, ReadMode::Plain)? else {
                 continue;
             };
-            if let Some(error) = self.write(txn, &row, suffix, before.as_ref())? {
+            let row = (row.0.as_slice(), row.1);
+            if let Some(error) = self.write(txn, row, suffix, before.as_ref())? {
                 duplicates.push(suffix.clone());
                 first.get_or_insert(error);
             }

@@ -8,7 +8,9 @@ use super::define::{Builder, Place, check_name, collation};
 use super::{DdlContext, done, execute_in, note};
 use crate::catalog::name_locks::LockedNames;
 use crate::catalog::store::Edit;
-use crate::catalog::{Catalog, Column, ColumnId, IndexId, Ownership, SequenceKind, Table, TableId};
+use crate::catalog::{
+    Catalog, Column, ColumnId, IndexId, Ownership, Sealing, SequenceKind, Table, TableId,
+};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::quote_name;
 use crate::parser::{self, Parsed};
@@ -292,6 +294,7 @@ fn blank(database: &str, name: &str, collation: Collation, now: i64) -> Table {
         temporary: false,
         analyzed: None,
         copying: None,
+        sealing: Sealing::default(),
         ownership_rules: Vec::new(),
         ownership: Ownership::default(),
         next_column_id: 1,

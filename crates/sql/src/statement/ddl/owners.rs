@@ -10,7 +10,7 @@ use crate::catalog::unowned::unowned_rows_prefix;
 use crate::catalog::{Table, TableId};
 use crate::encoding;
 use crate::error::{SqlError, SqlResult};
-use crate::statement::owners::{OwnerGraph, look_at_all};
+use crate::statement::owners::{OwnerGraph, look_at_all, seal_all};
 
 /// Whether some row of `table` has no owner.
 pub(super) fn has_unowned_rows(context: &DdlContext<'_>, table: TableId) -> SqlResult<bool> {
@@ -46,6 +46,10 @@ pub(super) fn look_at_rows(context: &DdlContext<'_>, database: &str, name: &str)
     }
     for child in owned.child_tables() {
         look(context, &graph, child, unowned_rows_prefix(child.id))?;
+    }
+    if table.sealing.vault().is_some() {
+        let below = graph.sealed_below(table.id);
+        seal_all(context.store, &graph, context.waiter, &below)?;
     }
     Ok(())
 }

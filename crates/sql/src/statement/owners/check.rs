@@ -14,8 +14,10 @@ use manxdb_txn::transaction::rest_behind;
 use manxdb_txn::{ReadMode, Transaction, Waiter};
 
 use super::graph::{OwnedTable, OwnerGraph, OwnerLink};
+use super::keys::key_as_it_should_be;
 use super::mutants::{OwnershipMutant, is_planted};
 use super::notes::{OwnerNote, OwnerNotes};
+use crate::catalog::copy_notes;
 use crate::catalog::store::CHUNK;
 use crate::catalog::unowned::{unowned_row_key, unowned_rows_prefix};
 use crate::catalog::{CatalogStore, Table, TableId, touch};
@@ -40,6 +42,8 @@ pub(crate) struct OwnerCheck<'a> {
     /// Foreign keys were checked by some statement: rows that depend on those noted must have owners.
     is_strict: bool,
     lets_wait: bool,
+    /// Rows below one that is sealed under another key are looked at too.
+    goes_down: bool,
     /// Rows that must not stay as they are, with what 51001 says of each.
     failed: BTreeMap<Place, String>,
     /// Tables whose definition the commit depends on.
@@ -63,6 +67,7 @@ impl<'a> OwnerCheck<'a> {
             notes: BTreeMap::new(),
             is_strict: false,
             lets_wait: false,
+            goes_down: true,
             failed: BTreeMap::new(),
             touched: BTreeSet::new(),
         }
@@ -108,7 +113,8 @@ impl<'a> OwnerCheck<'a> {
         let graph = Arc::clone(&self.graph);
         while let Some(place) = self.open.pop_front() {
             self.waiter.check()?;
-            if let Some(owned) = graph.table(place.0).filter(|owned| owned.is_ownable()) {
+            let owned = graph.table(place.0);
+            if let Some(owned) = owned.filter(|owned| owned.is_ownable() || owned.is_subject()) {
                 self.look(owned, place)?;
             }
         }
@@ -131,7 +137,11 @@ impl<'a> OwnerCheck<'a> {
             }
             return Ok(());
         };
-        let row = encoding::decode_row(&owned.table, &record, self.tz)?;
+        let row = encoding::decode_row(&owned.table, (&place.1, &record), self.tz)?;
+        self.seal_as_it_should_be(owned, &place, &row, &record)?;
+        if !owned.is_ownable() {
+            return Ok(());
+        }
         let is_owned = self.is_owned(owned, &row, note.is_some_and(|note| note.is_new))?;
         if is_owned == was_unowned {
             if is_owned {
@@ -148,6 +158,39 @@ impl<'a> OwnerCheck<'a> {
             self.failed.insert(place, unowned(owned, &row));
         } else if is_owned {
             self.failed.remove(&place);
+        }
+        Ok(())
+    }
+
+    /// Seals a row under the key that it should have, if it has another, or none.
+    fn seal_as_it_should_be(
+        &mut self,
+        owned: &OwnedTable,
+        place: &Place,
+        row: &[Value],
+        record: &[u8],
+    ) -> SqlResult<()> {
+        let table = &owned.table;
+        if table.sealing.vault().is_none() {
+            return Ok(());
+        }
+        let has = encoding::key_of(record);
+        let key = key_as_it_should_be(self.txn, owned, row, has, self.tz)?;
+        if key == has {
+            return Ok(());
+        }
+        if let Some(copy) = table.copying {
+            let note = copy_notes::changed_row_key(copy, &place.1);
+            self.txn.put(note, Vec::new())?;
+        }
+        let plain = encoding::encode_row(table, row, self.tz);
+        let record = match key {
+            Some(key) => encoding::seal(table, &place.1, key, &plain)?,
+            None => plain,
+        };
+        self.txn.put(encoding::row_key(table, &place.1), record)?;
+        if self.goes_down {
+            self.open_children(owned, row)?;
         }
         Ok(())
     }
@@ -313,6 +356,24 @@ pub(crate) fn place_waiting(
     Ok(())
 }
 
+/// Seals all rows of `tables`, given in the order in which keys go down from row to row, as they should be.
+///
+/// # Errors
+/// As [`look_at_all`]; 51005.
+pub(crate) fn seal_all(
+    store: &CatalogStore,
+    graph: &Arc<OwnerGraph>,
+    waiter: &Arc<dyn Waiter>,
+    tables: &[TableId],
+) -> SqlResult<()> {
+    for owned in tables.iter().filter_map(|id| graph.table(*id)) {
+        let prefix = encoding::index_prefix(&owned.table, 0);
+        let place = (owned.table.as_ref(), prefix.as_slice());
+        look_at(store, graph, waiter, &TimeZone::UTC, place, false)?;
+    }
+    Ok(())
+}
+
 /// Looks at the row of each key of `table` that begins with `prefix`, in transactions of its own.
 ///
 /// # Errors
@@ -322,7 +383,19 @@ pub(crate) fn look_at_all(
     graph: &Arc<OwnerGraph>,
     waiter: &Arc<dyn Waiter>,
     tz: &TimeZone,
+    place: (&Table, &[u8]),
+) -> SqlResult<()> {
+    look_at(store, graph, waiter, tz, place, true)
+}
+
+/// As [`look_at_all`]; `goes_down`: at rows below those that are sealed anew, too.
+fn look_at(
+    store: &CatalogStore,
+    graph: &Arc<OwnerGraph>,
+    waiter: &Arc<dyn Waiter>,
+    tz: &TimeZone,
     (table, prefix): (&Table, &[u8]),
+    goes_down: bool,
 ) -> SqlResult<()> {
     let mut range = KeyRange::prefix(prefix);
     loop {
@@ -330,6 +403,7 @@ pub(crate) fn look_at_all(
         let last = store.retrying(waiter, Durability::Async, &mut |txn| {
             let page = txn.scan(&range, Direction::Forward, CHUNK, ReadMode::Validate)?;
             let mut check = OwnerCheck::new(txn, Arc::clone(graph), waiter.as_ref(), tz);
+            check.goes_down = goes_down;
             for (key, _) in &page {
                 check.add(table.id, key.get(prefix.len()..).unwrap_or_default());
             }

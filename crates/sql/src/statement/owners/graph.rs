@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 use manxdb_ownership::EdgeKind;
 use manxdb_storage::KeyRange;
 
+use super::keys::KeyRule;
 use crate::catalog::{Catalog, ForeignKey, Table, TableId};
 use crate::encoding;
 use crate::error::SqlResult;
@@ -75,6 +76,50 @@ impl OwnerGraph {
     /// All tables whose rows are to have owners.
     pub(crate) fn ownable(&self) -> impl Iterator<Item = &OwnedTable> {
         self.tables.values().filter(|owned| owned.is_ownable())
+    }
+
+    /// Tables whose rows are sealed, each behind those whose rows' keys its own may have.
+    pub(crate) fn sealed_in_order(&self) -> Vec<TableId> {
+        let mut order: Vec<TableId> = Vec::new();
+        let mut left: Vec<&OwnedTable> = self.tables.values().collect();
+        loop {
+            let before = left.len();
+            left.retain(|owned| {
+                let is_next = match owned.key_rule() {
+                    KeyRule::Plain => return false,
+                    KeyRule::Own => true,
+                    KeyRule::Through(link) => match &link.target {
+                        Some(target) => order.contains(&target.id),
+                        None => true,
+                    },
+                };
+                if is_next {
+                    order.push(owned.table.id);
+                }
+                !is_next
+            });
+            if left.is_empty() || left.len() == before {
+                // What is left hangs below a table that nobody owns.
+                return order;
+            }
+        }
+    }
+
+    /// Those of [`OwnerGraph::sealed_in_order`] whose rows' keys may follow from rows of `table`: its own,
+    /// what it owns, and what is owned through those.
+    pub(crate) fn sealed_below(&self, table: TableId) -> Vec<TableId> {
+        let mut below = std::collections::BTreeSet::from([table]);
+        let mut open = vec![table];
+        while let Some(owned) = open.pop().and_then(|id| self.table(id)) {
+            for next in owned.owns_tables().chain(owned.child_tables()) {
+                if below.insert(next.id) {
+                    open.push(next.id);
+                }
+            }
+        }
+        let mut order = self.sealed_in_order();
+        order.retain(|id| below.contains(id));
+        order
     }
 }
 

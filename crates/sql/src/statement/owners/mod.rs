@@ -11,17 +11,21 @@
 //! | along which links is a row owned | [`graph`] |
 //! | which rows may have got or lost an owner in this transaction | [`notes`] |
 //! | do they have one, and who else is concerned | [`check`] |
+//! | under which key is a row sealed | [`keys`] |
+//! | which keys are to be erased when the transaction has committed | [`erasure`] |
 //! | which people are being forgotten, so that nothing new becomes theirs | [`subjects`] |
 //!
 //! Under `foreign_key_checks = 0` a row may come before its owner, as in a dump: it keeps its key
 //! and waits, until [`check::place_waiting`] finds that the owner has come.
 
 mod check;
+pub(crate) mod erasure;
 mod graph;
+mod keys;
 pub mod mutants;
 mod notes;
 pub(crate) mod subjects;
 
-pub(crate) use check::{OwnerCheck, look_at_all, place_waiting};
+pub(crate) use check::{OwnerCheck, look_at_all, place_waiting, seal_all};
 pub(crate) use graph::OwnerGraph;
 pub(crate) use notes::OwnerNotes;

@@ -9,6 +9,12 @@ pub enum OwnershipMutant {
     KeptOwner,
     /// Rows that are owned through one that has lost its owners are not looked at.
     SkippedDependents,
+    /// New rows are not sealed.
+    PlainRow,
+    /// Rows below one that gets another key keep the old one.
+    KeptBelow,
+    /// Keys of a person who is forgotten are not ordered to be erased.
+    KeptKey,
     /// ON DEL rules are not applied.
     SkippedRule,
 }

@@ -6,10 +6,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
+use manxdb_txn::{ReadMode, Transaction};
+use manxdb_vault::KeyId;
 
 use super::graph::{OwnedTable, OwnerGraph, OwnerLink};
+use super::keys::{KeyRule, key_of_new, new_key};
 use super::mutants::{OwnershipMutant, is_planted};
 use crate::catalog::{Table, TableId};
+use crate::encoding;
 use crate::error::SqlResult;
 use crate::types::{Row, Value};
 
@@ -21,6 +25,10 @@ pub(crate) struct OwnerNotes {
     is_checked: Cell<bool>,
     rows: RefCell<BTreeMap<(TableId, Vec<u8>), OwnerNote>>,
     gone: RefCell<Vec<(TableId, Row)>>,
+    /// The statement is one of FORGET: keys of rows that go are erased.
+    is_forgetting: Cell<bool>,
+    /// Keys that are to be erased when the transaction has committed.
+    erased: RefCell<Vec<KeyId>>,
 }
 
 /// Why a row is to be looked at.
@@ -49,15 +57,31 @@ impl OwnerNote {
 pub(super) struct TakenNotes {
     pub(super) graph: Arc<OwnerGraph>,
     pub(super) rows: BTreeMap<(TableId, Vec<u8>), OwnerNote>,
-    /// Rows that went while foreign keys were not checked: rows that led to them are still there.
+    /// Rows that went while foreign keys were not checked, and rows that are sealed under another key:
+    /// rows that lead to them are still there.
     pub(super) gone: Vec<(TableId, Row)>,
 }
 
 impl OwnerNotes {
     /// A statement begins, under this graph.
-    pub(crate) fn begin_statement(&self, graph: Option<Arc<OwnerGraph>>, is_checked: bool) {
+    pub(crate) fn begin_statement(
+        &self,
+        graph: Option<Arc<OwnerGraph>>,
+        is_checked: bool,
+        is_forgetting: bool,
+    ) {
         self.graph.replace(graph);
         self.is_checked.set(is_checked);
+        self.is_forgetting.set(is_forgetting);
+    }
+
+    /// Keys that the transaction's FORGET has left without a row.
+    pub(crate) fn take_erased(&self) -> Vec<KeyId> {
+        let erased = self.erased.take();
+        if is_planted(OwnershipMutant::KeptKey) {
+            return Vec::new();
+        }
+        erased
     }
 
     /// Whether no table says whose its rows are.
@@ -69,6 +93,7 @@ impl OwnerNotes {
     pub(crate) fn clear(&self) {
         self.rows.borrow_mut().clear();
         self.gone.borrow_mut().clear();
+        self.erased.borrow_mut().clear();
     }
 
     /// Takes all notes, to be looked at under `graph`.
@@ -98,12 +123,109 @@ impl OwnerNotes {
         }
     }
 
-    fn on(&self, table: &Table, work: impl FnOnce(&OwnedTable) -> SqlResult<()>) -> SqlResult<()> {
+    fn on<T: Default>(
+        &self,
+        table: &Table,
+        work: impl FnOnce(&OwnedTable) -> SqlResult<T>,
+    ) -> SqlResult<T> {
         let graph = self.graph.borrow();
         match graph.as_ref().and_then(|graph| graph.table(table.id)) {
             Some(owned) => work(owned),
-            None => Ok(()),
+            None => Ok(T::default()),
         }
+    }
+
+    /// The key that a new row is sealed under; `None`: it is plain.
+    ///
+    /// # Errors
+    /// 51005 when there is a vault and no key is to be had.
+    pub(crate) fn key_of_inserted(
+        &self,
+        txn: &Transaction,
+        table: &Table,
+        row: &[Value],
+        tz: &TimeZone,
+    ) -> SqlResult<Option<KeyId>> {
+        if table.sealing.vault().is_none() || is_planted(OwnershipMutant::PlainRow) {
+            return Ok(None);
+        }
+        self.on(table, |owned| {
+            key_of_new(txn, table, owned.key_rule(), row, self.parent_mode(), tz)
+        })
+    }
+
+    /// How the row that a link leads to is read: as the foreign key reads it, which is checked or not.
+    fn parent_mode(&self) -> ReadMode {
+        if self.is_checked.get() {
+            return ReadMode::Share;
+        }
+        ReadMode::Validate
+    }
+
+    /// The key that a changed row, stored under `suffix` before, is sealed under: the one it has, unless
+    /// its link says otherwise. FORGET gives a row that others keep another one, so that what it was
+    /// before cannot be read from old files.
+    ///
+    /// # Errors
+    /// As [`OwnerNotes::key_of_inserted`].
+    pub(crate) fn key_of_updated(
+        &self,
+        txn: &Transaction,
+        table: &Table,
+        (old, new): (&[Value], &[Value]),
+        suffix: &[u8],
+        tz: &TimeZone,
+    ) -> SqlResult<Option<KeyId>> {
+        if table.sealing.vault().is_none() {
+            return Ok(None);
+        }
+        self.on(table, |owned| {
+            let rule = owned.key_rule();
+            let stored = txn.get(&encoding::row_key(table, suffix), ReadMode::Update)?;
+            let has = stored.as_deref().and_then(encoding::key_of);
+            let key = match rule {
+                KeyRule::Own if self.is_forgetting.get() && !owned.is_subject() => match has {
+                    Some(has) => {
+                        self.erased.borrow_mut().push(has);
+                        new_key(table)?
+                    }
+                    None => None,
+                },
+                KeyRule::Through(link) if link.differs(old, new) => {
+                    key_of_new(txn, table, rule, new, self.parent_mode(), tz)?
+                }
+                KeyRule::Own | KeyRule::Through(_) => has,
+                KeyRule::Plain => None,
+            };
+            let goes_down = key != has && !is_planted(OwnershipMutant::KeptBelow);
+            if goes_down && !owned.children.is_empty() {
+                self.gone.borrow_mut().push((table.id, new.to_vec()));
+            }
+            Ok(key)
+        })
+    }
+
+    /// A row is about to be deleted. When a person is forgotten its own key goes with it.
+    ///
+    /// # Errors
+    /// Storage, conflicts.
+    pub(crate) fn note_going(
+        &self,
+        txn: &Transaction,
+        table: &Table,
+        suffix: &[u8],
+    ) -> SqlResult<()> {
+        if !self.is_forgetting.get() || table.sealing.vault().is_none() {
+            return Ok(());
+        }
+        self.on(table, |owned| {
+            if matches!(owned.key_rule(), KeyRule::Own) {
+                let stored = txn.get(&encoding::row_key(table, suffix), ReadMode::Update)?;
+                let key = stored.as_deref().and_then(encoding::key_of);
+                self.erased.borrow_mut().extend(key);
+            }
+            Ok(())
+        })
     }
 
     /// A row was inserted.

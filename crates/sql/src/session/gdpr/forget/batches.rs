@@ -164,7 +164,7 @@ impl Session {
             return Ok(None);
         };
         let zone = self.state.settings().time_zone.clone();
-        let row = crate::encoding::decode_row(table, &record, &zone)?;
+        let row = crate::encoding::decode_row(table, (&request.suffix, &record), &zone)?;
         let id = table
             .primary_key
             .iter()

@@ -87,6 +87,7 @@ impl Instance {
     /// # Errors
     /// Storage; conflicts: it is tried again at the next call.
     pub fn resume_requests(self: &Arc<Self>) -> SqlResult<usize> {
+        self.redo_erasures()?;
         let txn = self.store.begin();
         txn.declare_read_only();
         let open = subjects::open_requests(&txn)?;

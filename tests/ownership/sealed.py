@@ -1,0 +1,184 @@
+"""Rows of people are sealed under keys in a vault: no file of the data directory holds a personal value, and
+what was forgotten cannot be read from an old copy of the directory. Also with kill -9 in the middle of
+FORGET, without the master key, and with another one.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from harness.servers import PASSWORD, Manxdb
+
+CANARY = b"canary-"
+SCHEMA = """
+CREATE DATABASE sealed; USE sealed;
+CREATE DATA_SUBJECT TABLE members (id INT PRIMARY KEY, bio TEXT);
+CREATE TABLE posts (id INT AUTO_INCREMENT PRIMARY KEY, member_id INT NOT NULL OWNED_BY members (id), body TEXT);
+CREATE TABLE mails (id INT AUTO_INCREMENT PRIMARY KEY, sender INT OWNED_BY members (id),
+  receiver INT OWNED_BY members (id), body TEXT, ON DEL sender ANON (sender, body));
+CREATE TABLE settings (id INT PRIMARY KEY, note TEXT);
+INSERT INTO settings VALUES (1, 'plain-note');
+"""
+POSTS = 400
+
+
+def key(digit):
+    """A master key."""
+    return digit * 64
+
+
+class World:
+    """A server with a vault, and what is checked of it."""
+
+    def __init__(self, binary, folder):
+        self.binary, self.folder = binary, folder
+        self.master = folder / "master"
+        self.master.write_text(key("a"))
+        self.server = Manxdb(binary, extra=self.flags(folder))
+        self.data = self.server.data
+        self.good = True
+
+    def check(self, name, good, why=""):
+        """Prints a result as the runner reads it."""
+        print(f"PASS sealed {name}" if good else f"FAIL sealed {name}: {why[-1200:]}", flush=True)
+        self.good = self.good and good
+
+    def sql(self, statements, server=None):
+        """(rows, errors) of statements, columns parted by a space."""
+        port = (server or self.server).port
+        command = ["mariadb", "-h127.0.0.1", f"-P{port}", "-uroot", "-N", "-e", statements]
+        done = subprocess.run(command, capture_output=True, text=True, check=False,
+                              env={**os.environ, "MYSQL_PWD": PASSWORD})
+        return [line.replace("\t", " ") for line in done.stdout.splitlines()], done.stderr
+
+    def found(self, wanted):
+        """Files of the data directory that hold these bytes."""
+        files = (path for path in self.data.rglob("*") if path.is_file())
+        return [str(path.name) for path in files if wanted in path.read_bytes()]
+
+    def fill(self, member):
+        """A person with rows, shared ones too."""
+        bodies = ", ".join(f"({member}, 'canary-{member}-post-{n}')" for n in range(POSTS))
+        mails = ", ".join(f"({member}, 1, 'canary-{member}-mail-{n}')" for n in range(20))
+        _, errors = self.sql(
+            f"USE sealed; INSERT INTO members VALUES ({member}, 'canary-{member}-bio');"
+            f"INSERT INTO posts (member_id, body) VALUES {bodies};"
+            f"INSERT INTO mails (sender, receiver, body) VALUES {mails};"
+            f"UPDATE posts SET body = CONCAT(body, '!') WHERE member_id = {member}")
+        self.check(f"person {member} is there", not errors, errors)
+
+    def no_canary(self, when):
+        """No file holds a personal value, and the search finds what is plain."""
+        self.check(f"no file holds a personal value {when}", not self.found(CANARY), str(self.found(CANARY)))
+        self.check(f"the search sees plain values {when}", self.found(b"plain-note"))
+
+    def copy_of_data(self):
+        """The data directory as it is while the server runs."""
+        copy = self.folder / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        self.server.stop()
+        shutil.copytree(self.data, copy)
+        self.server.start()
+        return copy
+
+    def reads(self, copy, member):
+        """What another server says over an old copy with the vault as it is now."""
+        # A vault is one server's: the other has a copy of it.
+        vaults = self.folder / "copied"
+        shutil.rmtree(vaults, ignore_errors=True)
+        for place in ("vault", "mirror"):
+            shutil.copytree(self.folder / place, vaults / place)
+        other = Manxdb(self.binary, extra=self.flags(vaults))
+        shutil.copytree(copy, other.data)
+        with other:
+            return self.sql(f"SELECT body FROM sealed.posts WHERE member_id = {member} LIMIT 1;", other)
+
+    def flags(self, folder):
+        """What names a vault."""
+        return ["--vault", str(folder / "vault"), "--vault-mirror", str(folder / "mirror"),
+                "--master-key-file", str(self.master)]
+
+    def forgets(self):
+        """An old copy shows nothing of the forgotten, and the others."""
+        copy = self.copy_of_data()
+        _, errors = self.sql("GDPR FORGET sealed.members 2 REASON 'by letter'")
+        self.check("forgets", not errors, errors)
+        self.no_canary("after FORGET")
+        _, errors = self.reads(copy, 2)
+        self.check("an old copy shows nothing of the forgotten", "ERROR 51006 " in errors, errors)
+        rows, errors = self.reads(copy, 1)
+        self.check("an old copy shows the others", rows == ["canary-1-post-0!"], errors)
+
+    def dies_in_forget(self):
+        """kill -9 in the middle: the request comes to its end, and its keys are gone."""
+        for member in range(3, 7):
+            self.fill(member)
+            copy = self.copy_of_data()
+            running = subprocess.Popen(
+                ["mariadb", "-h127.0.0.1", f"-P{self.server.port}", "-uroot", "-e",
+                 f"SET gdpr_batch_rows = 15; GDPR FORGET sealed.members {member}"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "MYSQL_PWD": PASSWORD})
+            time.sleep(0.12 * (member - 2))
+            self.server.kill()
+            running.wait()
+            self.server.start()
+            self.sql(f"GDPR FORGET sealed.members {member}")  # if it had not begun
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline and self.sql("SHOW GDPR REQUESTS")[0][0].split()[3] != "done":
+                time.sleep(0.2)
+            left, errors = self.sql(f"SELECT COUNT(*) FROM sealed.posts WHERE member_id = {member};"
+                                    f"SELECT COUNT(*) FROM sealed.members WHERE id = {member}")
+            self.check(f"killed, and person {member} is forgotten", left == ["0", "0"], errors)
+            _, errors = self.reads(copy, member)
+            self.check(f"killed, and an old copy shows nothing of {member}", "ERROR 51006 " in errors, errors)
+        self.no_canary("after kills")
+
+    def restarts_with(self, text):
+        """The server, with this in the file of the master key."""
+        self.master.write_text(text)
+        self.server.stop()
+        self.server.start()
+
+    def lacks_its_key(self):
+        """It starts, and only sealed rows are refused."""
+        for text in ("", key("b")):
+            self.restarts_with(text)
+            self.check("starts without its key", self.sql("SELECT note FROM sealed.settings")[0] == ["plain-note"])
+            for refused in ("SELECT * FROM sealed.posts", "INSERT INTO sealed.members VALUES (99, '')"):
+                _, errors = self.sql(refused)
+                self.check(f"refuses {refused}", "ERROR 51005 " in errors, errors)
+        self.restarts_with(key("a"))
+
+    def rotates(self):
+        """Another master key, online; the old one opens nothing then."""
+        _, errors = self.sql("GDPR ROTATE MASTER KEY")
+        self.check("refuses to rotate to the same key", "ERROR 51005 " in errors, errors)
+        self.master.write_text(f"{key('a')}\n{key('b')}\n")
+        _, errors = self.sql("GDPR ROTATE MASTER KEY")
+        self.check("rotates", not errors, errors)
+        for text, code in ((key("b"), None), (key("a"), "ERROR 51005 ")):
+            self.restarts_with(text)
+            rows, errors = self.sql("SELECT body FROM sealed.posts WHERE member_id = 1 LIMIT 1")
+            good = code in errors if code else rows == ["canary-1-post-0!"]
+            self.check("is read by the new key alone", good, errors)
+        log = self.server.log_path.read_bytes()
+        self.check("logs no personal value and no key", CANARY not in log and b"aaaaaaaa" not in log)
+
+
+def sealed(binary):
+    """All of it."""
+    with tempfile.TemporaryDirectory(prefix="manxdb-test-vault-") as folder:
+        world = World(binary, Path(folder))
+        with world.server:
+            world.sql(SCHEMA)
+            world.fill(1)
+            world.fill(2)
+            world.no_canary("before FORGET")
+            world.forgets()
+            world.dies_in_forget()
+            world.lacks_its_key()
+            world.rotates()
+        return world.good
