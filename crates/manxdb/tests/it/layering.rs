@@ -13,8 +13,9 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Rooms whose answers depend on their inputs alone (DESIGN §4).
-const DETERMINISTIC: [&str; 5] = [
+const DETERMINISTIC: [&str; 6] = [
     "manxdb-ownership",
+    "manxdb-views",
     "manxdb-redis",
     "manxdb-storage",
     "manxdb-txn",
@@ -36,7 +37,7 @@ const RUNTIMES: [&str; 10] = [
 ];
 
 /// Each room with the rooms it may know.
-const BELOW: [(&str, &[&str]); 9] = [
+const BELOW: [(&str, &[&str]); 10] = [
     ("manxdb-ownership", &[]),
     ("manxdb-redis", &[]),
     ("manxdb-fabric", &[]),
@@ -44,9 +45,15 @@ const BELOW: [(&str, &[&str]); 9] = [
     ("manxdb-compaction-edge", &[]),
     ("manxdb-storage", &["manxdb-compaction-edge"]),
     ("manxdb-txn", &["manxdb-core", "manxdb-storage"]),
+    ("manxdb-views", &["manxdb-storage"]),
     (
         "manxdb-sql",
-        &["manxdb-ownership", "manxdb-storage", "manxdb-txn"],
+        &[
+            "manxdb-ownership",
+            "manxdb-storage",
+            "manxdb-txn",
+            "manxdb-views",
+        ],
     ),
     (
         "manxdb-gateway",

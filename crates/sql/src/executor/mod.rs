@@ -29,6 +29,7 @@ mod spill;
 mod subquery;
 mod sweep;
 mod used;
+mod view;
 mod window;
 
 #[cfg(test)]
@@ -36,6 +37,9 @@ mod tests;
 
 pub use analyze::{Analysis, NodeFigures};
 pub(crate) use collected::collect;
+pub(crate) use accumulate::exact_result;
+pub(crate) use memory::{row_bytes, value_bytes};
+pub(crate) use spill::{decode_kept, encode_kept};
 pub use spill::{SpillFile, SpillSpace};
 pub use subquery::SubqueryRunner;
 

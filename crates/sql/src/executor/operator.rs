@@ -19,6 +19,7 @@ use super::set_operation::SetOperationOp;
 use super::sort::Sort;
 use super::source::{CteOp, DerivedOp, RecursiveOp, VirtualOp};
 use super::spill::SpillSpace;
+use super::view::{ViewOp, ViewRowsOp};
 use super::window::WindowOp;
 use crate::binder::VirtualTables;
 use crate::error::SqlResult;
@@ -61,6 +62,8 @@ pub(super) struct Run<'a> {
     pub memory: Memory,
     /// Rows recursive CTEs show to their own step.
     pub ctes: RefCell<BTreeMap<usize, Rc<Vec<Row>>>>,
+    /// What a materialized view holds for this run.
+    pub view_rows: RefCell<Vec<Row>>,
     pub analysis: Option<&'a Analysis>,
     ticks: Cell<u32>,
 }
@@ -78,6 +81,7 @@ impl<'a> Run<'a> {
             mode,
             memory: Memory::new(context.memory_limit),
             ctes: RefCell::default(),
+            view_rows: RefCell::default(),
             analysis,
             ticks: Cell::new(0),
         }
@@ -232,5 +236,7 @@ fn build_plain<'p>(node: &'p Node, making: Making) -> BoxedOperator<'p> {
             whole(&recursive.anchor),
             whole(&recursive.step),
         )),
+        Node::View(lookup) => Box::new(ViewOp::new(lookup, making)),
+        Node::ViewRows => Box::new(ViewRowsOp::default()),
     }
 }

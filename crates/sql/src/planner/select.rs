@@ -15,7 +15,11 @@ pub(crate) fn plan_select(mut parts: SelectParts) -> BoundQuery {
     super::having::push_down(&mut parts);
     read_held_expressions(&mut parts);
     let used = used_slots(&parts);
-    let extreme = extreme(&mut parts);
+    let extreme = if parts.for_view {
+        None
+    } else {
+        extreme(&mut parts)
+    };
     let wish = extreme.unwrap_or_else(|| wish(&parts));
     let group = std::mem::take(&mut parts.group);
     let planned = Planner::new(&used).plan(group, &wish);
@@ -230,9 +234,9 @@ pub(super) fn used_slots(parts: &SelectParts) -> Vec<bool> {
 fn wish(parts: &SelectParts) -> Wish {
     let mut wish = Wish {
         order: Vec::new(),
-        limited: parts.limit.is_some(),
+        limited: parts.limit.is_some() && !parts.for_view,
     };
-    if parts.aggregated || !parts.windows.is_empty() {
+    if parts.aggregated || !parts.windows.is_empty() || parts.for_view {
         return wish;
     }
     for (key, descending) in &parts.order {

@@ -193,9 +193,12 @@ fn limit_exprs(limit: &Limit, each: &mut dyn FnMut(&Expr)) {
 /// Direct inputs of an operator.
 pub fn inputs(node: &Node) -> Vec<&Node> {
     match node {
-        Node::Single | Node::Values(_) | Node::Scan(_) | Node::Virtual(_) | Node::CteScan(_) => {
-            Vec::new()
-        }
+        Node::Single
+        | Node::Values(_)
+        | Node::Scan(_)
+        | Node::Virtual(_)
+        | Node::CteScan(_)
+        | Node::ViewRows => Vec::new(),
         Node::From { input, .. }
         | Node::Filter { input, .. }
         | Node::Project { input, .. }
@@ -209,14 +212,19 @@ pub fn inputs(node: &Node) -> Vec<&Node> {
         Node::Window(window) => vec![&window.input],
         Node::SetOperation(operation) => vec![&operation.left, &operation.right],
         Node::Recursive(recursive) => vec![&recursive.anchor, &recursive.step],
+        // What is left to do with a hit is a part of the same query.
+        Node::View(lookup) => vec![&lookup.base],
     }
 }
 
 fn inputs_mut(node: &mut Node) -> Vec<&mut Node> {
     match node {
-        Node::Single | Node::Values(_) | Node::Scan(_) | Node::Virtual(_) | Node::CteScan(_) => {
-            Vec::new()
-        }
+        Node::Single
+        | Node::Values(_)
+        | Node::Scan(_)
+        | Node::Virtual(_)
+        | Node::CteScan(_)
+        | Node::ViewRows => Vec::new(),
         Node::From { input, .. }
         | Node::Filter { input, .. }
         | Node::Project { input, .. }
@@ -230,6 +238,7 @@ fn inputs_mut(node: &mut Node) -> Vec<&mut Node> {
         Node::Window(window) => vec![&mut window.input],
         Node::SetOperation(operation) => vec![&mut operation.left, &mut operation.right],
         Node::Recursive(recursive) => vec![&mut recursive.anchor, &mut recursive.step],
+        Node::View(lookup) => vec![&mut lookup.base],
     }
 }
 

@@ -23,6 +23,7 @@ use crate::catalog::{CatalogStore, Table};
 use crate::error::{SqlError, SqlResult};
 use crate::statement::owners::OwnerGraph;
 use crate::types::Value;
+use crate::views::Views;
 
 /// One database server: catalog, accounts, global variables, sessions.
 pub struct Instance {
@@ -45,6 +46,8 @@ pub struct Instance {
     pub(super) changed_rows: ChangedRows,
     /// Requests to forget that are under way.
     pub(super) requests_running: RunningRequests,
+    /// Materialized views in use.
+    pub(super) views: Arc<Views>,
     /// Links of ownership, of the catalog they were last asked of.
     owner_graph: ArcSwap<(u64, Option<Arc<OwnerGraph>>)>,
     next_connection: AtomicU64,
@@ -103,6 +106,7 @@ impl Instance {
             metrics: Metrics::default(),
             changed_rows: ChangedRows::default(),
             requests_running: RunningRequests::default(),
+            views: Arc::default(),
             owner_graph: ArcSwap::default(),
             next_connection: AtomicU64::new(1),
             next_transaction: AtomicU64::new(1),
@@ -110,6 +114,7 @@ impl Instance {
             prepared: Arc::default(),
         };
         instance.reload_accounts()?;
+        instance.views.attach(instance.path.as_ref());
         Ok(Arc::new(instance))
     }
 
@@ -304,6 +309,12 @@ impl Instance {
             "40001",
             "Deadlock found when trying to get lock; try restarting transaction",
         ))
+    }
+
+    /// Plants defects in the upkeep of materialized views.
+    #[cfg(feature = "mutants")]
+    pub fn plant_in_views(&self, mutants: manxdb_views::mutants::Mutants) {
+        self.views.plant(mutants);
     }
 
     /// Links of ownership in the catalog as it is; `None` when no table says whose its rows are.

@@ -378,6 +378,24 @@ impl Transaction {
         self.inner.borrow().writes.get(key).is_some()
     }
 
+    /// The version that plain reads see, where all that they read of `range` is what was committed up
+    /// to it and need not be validated: nothing of `range` is written, and the level promises no
+    /// more.
+    ///
+    /// # Errors
+    /// Those of asking the path; [`TxnError::Conflict`] when the transaction has been lost.
+    pub fn unwritten_version(&self, range: &KeyRange) -> Result<Option<Version>, TxnError> {
+        self.check_usable()?;
+        if self.records(ReadMode::Plain) {
+            return Ok(None);
+        }
+        let first = |inner: &Inner| inner.visible_writes().first(range, Direction::Forward).is_some();
+        if first(&self.inner.borrow()) {
+            return Ok(None);
+        }
+        Ok(Some(self.view()?.version))
+    }
+
     /// Whether anything was written.
     #[must_use]
     pub fn has_writes(&self) -> bool {

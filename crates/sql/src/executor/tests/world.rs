@@ -268,6 +268,7 @@ impl World {
             source,
             constants: &[],
             with: None,
+            for_view: false,
         }
     }
 
