@@ -33,7 +33,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Generated, Index, IndexState, MaterializedView, Ownership, Table, TableId, TableStatistics, View,
+    Generated, Index, IndexState, MaterializedView, Ownership, Table, TableId, TableStatistics,
+    View,
 };
 use crate::error::{SqlError, SqlResult};
 use crate::types::Collation;

@@ -35,12 +35,12 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use accumulate::exact_result;
 pub use analyze::{Analysis, NodeFigures};
 pub(crate) use collected::collect;
-pub(crate) use accumulate::exact_result;
 pub(crate) use memory::{row_bytes, value_bytes};
-pub(crate) use spill::{decode_kept, encode_kept};
 pub use spill::{SpillFile, SpillSpace};
+pub(crate) use spill::{decode_kept, encode_kept};
 pub use subquery::SubqueryRunner;
 
 use manxdb_txn::{ReadMode, Transaction, Waiter};

@@ -72,7 +72,11 @@ impl<'p> ViewOp<'p> {
         let mut source = build(&self.lookup.fill, whole);
         source.open(run, &[])?;
         let (mut rows, mut bytes) = (Vec::new(), 0);
-        let most = self.lookup.view.key_bytes_max().min(run.context.memory_limit / 4);
+        let most = self
+            .lookup
+            .view
+            .key_bytes_max()
+            .min(run.context.memory_limit / 4);
         while let Some(row) = source.next(run)? {
             run.tick()?;
             bytes += row_bytes(&row);

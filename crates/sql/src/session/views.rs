@@ -101,9 +101,7 @@ impl Session {
         let instance = self.instance();
         let make = || shape_of(definition, catalog);
         let path = instance.path.as_ref();
-        let found = instance
-            .views
-            .in_use(path, definition, &is_current, &make);
+        let found = instance.views.in_use(path, definition, &is_current, &make);
         found.ok().flatten()
     }
 
@@ -118,7 +116,8 @@ impl Session {
         let account = self.state.account();
         let mut rows: Vec<Row> = Vec::new();
         for definition in catalog.all_materialized() {
-            let is_asked = database.is_none_or(|name| definition.database.eq_ignore_ascii_case(name));
+            let is_asked =
+                database.is_none_or(|name| definition.database.eq_ignore_ascii_case(name));
             if is_asked && account.sees_database(&definition.database) {
                 rows.push(self.shown_view(definition, &catalog));
             }
@@ -168,4 +167,3 @@ impl Session {
         ))
     }
 }
-

@@ -182,11 +182,7 @@ fn add_exact(
         return Ok(());
     };
     let known = decimal.take().unwrap_or_default();
-    *decimal = Some(if adds {
-        known + number
-    } else {
-        known - number
-    });
+    *decimal = Some(if adds { known + number } else { known - number });
     Ok(())
 }
 

@@ -83,7 +83,10 @@ impl Maintained {
         let applied = self.shared.applied();
         Ok(match self.keys.lookup(&key, at, applied, Held::rows) {
             Lookup::Hit(rows) => Read::Hit(rows?),
-            Lookup::Missing => self.keys.begin_fill(&key, at).map_or(Read::Base, Read::Fill),
+            Lookup::Missing => self
+                .keys
+                .begin_fill(&key, at)
+                .map_or(Read::Base, Read::Fill),
             Lookup::Unable => Read::Base,
         })
     }

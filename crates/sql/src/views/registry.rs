@@ -257,13 +257,7 @@ impl Views {
     }
 
     /// What a commit is to all views.
-    fn apply(
-        &self,
-        path: &dyn CommitPath,
-        version: Version,
-        oldest: Version,
-        noted: &[Noted],
-    ) {
+    fn apply(&self, path: &dyn CommitPath, version: Version, oldest: Version, noted: &[Noted]) {
         let watched = self.watched.read();
         for note in noted {
             if let Noted::Definition(key) = note {

@@ -164,12 +164,6 @@ impl Shape {
         }
         Ok(())
     }
-
-    /// The column at a slot.
-    pub fn column_at(&self, slot: usize) -> Option<usize> {
-        let at = slot.checked_sub(self.slots.start)?;
-        (slot < self.slots.end).then_some(at)
-    }
 }
 
 /// `column = operand` in either order: slot, operand, collation, type of the column.

@@ -389,7 +389,12 @@ impl Transaction {
         if self.records(ReadMode::Plain) {
             return Ok(None);
         }
-        let first = |inner: &Inner| inner.visible_writes().first(range, Direction::Forward).is_some();
+        let first = |inner: &Inner| {
+            inner
+                .visible_writes()
+                .first(range, Direction::Forward)
+                .is_some()
+        };
         if first(&self.inner.borrow()) {
             return Ok(None);
         }

@@ -56,7 +56,11 @@ pub(super) fn create(
         definer: context.definer.to_string(),
         schema_version: 1,
     };
-    shape_of(&view, &super::temporary::seen(context))?;
+    shape_of(&view, &super::temporary::seen(context)).map_err(|error| match error.code {
+        // Which tables of which database are computed is not known here; none of them can be held.
+        1109 => SqlError::not_supported("a computed table in a materialized view"),
+        _ => error,
+    })?;
     context
         .store
         .edit(context.waiter, context.durability, &mut |edit| {

@@ -6,7 +6,10 @@ use super::{counts, fresh, sorted};
 
 /// What the view answers for `owner`, and what the base plan does; they are the same.
 fn check(client: &mut Client, owner: i64) -> Vec<Vec<String>> {
-    let viewed = sorted(client, &format!("SELECT id, kind, name FROM item WHERE owner = {owner}"));
+    let viewed = sorted(
+        client,
+        &format!("SELECT id, kind, name FROM item WHERE owner = {owner}"),
+    );
     let base = format!("SELECT id, kind, name FROM item WHERE owner = {owner} AND id = id");
     assert_eq!(viewed, sorted(client, &base));
     viewed
@@ -79,7 +82,9 @@ fn readers_see_the_version_of_their_snapshot() {
     committed.run("BEGIN");
     assert_eq!(check(&mut old, 1).len(), 1);
     for id in 2..5 {
-        client.run(&format!("INSERT INTO item VALUES ({id}, 1, 1, 1, 'b', NULL)"));
+        client.run(&format!(
+            "INSERT INTO item VALUES ({id}, 1, 1, 1, 'b', NULL)"
+        ));
         assert_eq!(check(&mut old, 1).len(), 1);
         assert_eq!(check(&mut committed, 1).len(), id);
     }
@@ -133,12 +138,16 @@ fn cascades_and_files_reach_the_view() {
     client.run("CREATE MATERIALIZED VIEW v AS SELECT id, kind FROM child WHERE item_id = ?");
     client.run("INSERT INTO item VALUES (1, 1, 1, 1, 'a', NULL), (2, 1, 1, 1, 'a', NULL)");
     let look = |client: &mut Client, item: i64| {
-        let viewed = sorted(client, &format!("SELECT id, kind FROM child WHERE item_id = {item}"));
+        let viewed = sorted(
+            client,
+            &format!("SELECT id, kind FROM child WHERE item_id = {item}"),
+        );
         let base = format!("SELECT id, kind FROM child WHERE item_id = {item} AND id = id");
         assert_eq!(viewed, sorted(client, &base));
         viewed.len()
     };
     assert_eq!((look(&mut client, 1), look(&mut client, 2)), (0, 0));
+    client.run("SET GLOBAL local_infile = ON");
     let file = b"1,1,5\n2,1,5\n3,2,5\n";
     let load = "LOAD DATA LOCAL INFILE 'f' INTO TABLE child FIELDS TERMINATED BY ','";
     client.load(load, file).unwrap();
@@ -147,7 +156,7 @@ fn cascades_and_files_reach_the_view() {
     assert_eq!((look(&mut client, 2), look(&mut client, 3)), (0, 1));
     client.run("DELETE FROM item WHERE id = 1");
     assert_eq!(look(&mut client, 1), 0);
-    assert!(counts(&mut client, "v").0 >= 5);
+    assert_eq!(counts(&mut client, "v"), (4, 3));
 }
 
 #[test]
@@ -183,7 +192,9 @@ fn a_session_that_computes_otherwise_is_answered_by_the_base_plan() {
     client.run("SET sql_mode = DEFAULT; SET div_precision_increment = 9");
     client.rows(query);
     assert_eq!(counts(&mut client, "a"), before);
-    client.run("SET div_precision_increment = DEFAULT; SET transaction_isolation = 'SERIALIZABLE'; BEGIN");
+    client.run(
+        "SET div_precision_increment = DEFAULT; SET transaction_isolation = 'SERIALIZABLE'; BEGIN",
+    );
     client.rows(query);
     assert_eq!(counts(&mut client, "a"), before, "its reads are validated");
     client.run("COMMIT");

@@ -30,16 +30,30 @@ struct Asked {
 }
 
 fn asked(random: &mut Random) -> Asked {
-    let condition = ["", " AND kind > 1", " AND kind IN (0, 2)", " AND name IS NOT NULL"];
+    let condition = [
+        "",
+        " AND kind > 1",
+        " AND kind IN (0, 2)",
+        " AND name IS NOT NULL",
+    ];
     let condition = condition[pick(random, condition.len())];
     let shapes = [
         ("id, kind, name", " ORDER BY id"),
         ("id, price", " ORDER BY kind DESC, id LIMIT 3"),
-        ("id, CONCAT(name, '!')", " ORDER BY price, id LIMIT 2 OFFSET 1"),
+        (
+            "id, CONCAT(name, '!')",
+            " ORDER BY price, id LIMIT 2 OFFSET 1",
+        ),
         ("DISTINCT kind", ""),
         ("COUNT(*), COUNT(name), COUNT(DISTINCT name)", ""),
-        ("kind, COUNT(*), SUM(price), AVG(price + kind)", " GROUP BY kind"),
-        ("kind, MIN(price), MAX(id)", " GROUP BY kind HAVING COUNT(*) > 1 ORDER BY 1"),
+        (
+            "kind, COUNT(*), SUM(price), AVG(price + kind)",
+            " GROUP BY kind",
+        ),
+        (
+            "kind, MIN(price), MAX(id)",
+            " GROUP BY kind HAVING COUNT(*) > 1 ORDER BY 1",
+        ),
         ("SUM(kind), MAX(price), MIN(made)", ""),
     ];
     let (list, rest) = shapes[pick(random, shapes.len())];
@@ -73,9 +87,16 @@ fn write(random: &mut Random) -> String {
     match random.below(10) {
         0..=3 => format!("REPLACE INTO item VALUES ({id}, {})", row(random)),
         4 => format!("UPDATE item SET kind = (kind + 1) % 4 WHERE id = {id}"),
-        5 => format!("UPDATE item SET owner = {} WHERE owner = {}", random.below(OWNERS), random.below(OWNERS)),
+        5 => format!(
+            "UPDATE item SET owner = {} WHERE owner = {}",
+            random.below(OWNERS),
+            random.below(OWNERS)
+        ),
         6 => format!("UPDATE item SET id = {} WHERE id = {id}", random.below(IDS)),
-        7 => format!("UPDATE item SET price = price + 0.25 WHERE kind = {}", random.below(4)),
+        7 => format!(
+            "UPDATE item SET price = price + 0.25 WHERE kind = {}",
+            random.below(4)
+        ),
         8 => format!("DELETE FROM item WHERE id = {id}"),
         _ => format!("DELETE FROM item WHERE owner = {}", random.below(OWNERS)),
     }
@@ -94,12 +115,20 @@ fn deed(random: &mut Random, views: &[Asked]) -> Deed {
         0 => Deed::Disturb("SET GLOBAL views_memory = 0; SET GLOBAL views_memory = 1000000".into()),
         1 if random.percent(40) => Deed::Disturb(value(
             random,
-            &["ALTER TABLE item ADD INDEX by_kind (kind)", "ALTER TABLE item DROP INDEX by_kind"],
+            &[
+                "ALTER TABLE item ADD INDEX by_kind (kind)",
+                "ALTER TABLE item DROP INDEX by_kind",
+            ],
         )),
         2..=10 => {
             let asked = &views[pick(random, views.len())];
-            let query = asked.query.replace("KEY", &random.below(OWNERS).to_string());
-            Deed::Read(query.replace("EXTRA", ""), query.replace("EXTRA", " AND id = id"))
+            let query = asked
+                .query
+                .replace("KEY", &random.below(OWNERS).to_string());
+            Deed::Read(
+                query.replace("EXTRA", ""),
+                query.replace("EXTRA", " AND id = id"),
+            )
         }
         _ => {
             let count = 1 + random.below(3);
@@ -112,7 +141,14 @@ fn deed(random: &mut Random, views: &[Asked]) -> Deed {
                     texts.push("ROLLBACK TO s".into());
                 }
             }
-            texts.push(if random.percent(20) { "ROLLBACK" } else { "COMMIT" }.to_string());
+            texts.push(
+                if random.percent(20) {
+                    "ROLLBACK"
+                } else {
+                    "COMMIT"
+                }
+                .to_string(),
+            );
             if count == 1 && random.percent(50) {
                 texts = vec![write(random)];
             }
@@ -144,7 +180,11 @@ fn play(seed: u64, mutants: Mutants, counted: &mut Counted) {
     stage.seed(seed, 25, 0);
     let mut actors: Vec<Actor> = (0..ACTORS).map(|_| Actor::default()).collect();
     let (mut left, mut stuck) = (60, 0);
-    while left > 0 || actors.iter().any(|actor| !actor.script.is_empty() || actor.running) {
+    while left > 0
+        || actors
+            .iter()
+            .any(|actor| !actor.script.is_empty() || actor.running)
+    {
         let chosen = pick(&mut random, ACTORS);
         stuck += 1;
         assert!(stuck < 2_000, "all sessions wait: seed {seed}");
@@ -185,7 +225,10 @@ fn begin(actor: &mut Actor, deed: Deed, random: &mut Random) {
     actor.is_read = matches!(deed, Deed::Read(..));
     actor.script = match deed {
         Deed::Read(viewed, base) => {
-            let level = value(random, &["REPEATABLE READ", "REPEATABLE READ", "SERIALIZABLE"]);
+            let level = value(
+                random,
+                &["REPEATABLE READ", "REPEATABLE READ", "SERIALIZABLE"],
+            );
             let mut script = vec![
                 format!("SET TRANSACTION ISOLATION LEVEL {level}"),
                 value(random, &["BEGIN", "START TRANSACTION READ ONLY"]),
@@ -212,7 +255,11 @@ fn heard(
         Ok(answers) => answers,
         Err(error) => {
             let usual = [1213, 1205, 1062, 1412, 1061, 1091, 1146];
-            assert!(usual.contains(&error.code), "seed {seed}: {} {error}", error.code);
+            assert!(
+                usual.contains(&error.code),
+                "seed {seed}: {} {error}",
+                error.code
+            );
             if error.code == 1213 || actor.is_read {
                 // The transaction is lost.
                 actor.script = vec!["ROLLBACK".into()];
@@ -253,7 +300,11 @@ fn in_one_snapshot_a_view_answers_what_the_base_plan_does() {
     let runs = runs.and_then(|runs| runs.parse().ok()).unwrap_or(40);
     let counted = play_all(0..runs, Mutants::default());
     assert_eq!(counted.wrong, None);
-    assert!(counted.hits > counted.reads as u64 / 20, "{} hits", counted.hits);
+    assert!(
+        counted.hits > counted.reads as u64 / 20,
+        "{} hits",
+        counted.hits
+    );
     assert!(counted.refilled > 0, "keys were evicted");
 }
 
