@@ -111,6 +111,9 @@ pub trait CommitPath: Send + Sync + 'static {
     }
 }
 
+/// A write with its place in the commit order; `None` deletes.
+pub type OrderedWrite = (Version, Vec<u8>, Option<Vec<u8>>);
+
 /// Hears of commits in their order, before any snapshot shows them: change data capture inside the
 /// process.
 pub trait CommitObserver: Send + Sync {
@@ -119,7 +122,7 @@ pub trait CommitObserver: Send + Sync {
 
     /// Writes that have their places in the commit order, by ascending version. The order is held
     /// meanwhile: this takes what it needs and returns.
-    fn ordered(&self, writes: &[(Version, Vec<u8>, Option<Vec<u8>>)]);
+    fn ordered(&self, writes: &[OrderedWrite]);
 
     /// All commits up to `version` are about to be shown to new snapshots; `path` reads any version
     /// from the newest shown one on. No reader is older than `oldest`.

@@ -38,7 +38,10 @@ impl<C: Contents> Pool<C> {
 
     /// Adds a view.
     pub fn add(&self, view: Arc<View<C>>) {
-        self.views.write().push(view);
+        let mut views = self.views.write();
+        let is_known = views.iter().any(|known| Arc::ptr_eq(known, &view));
+        assert!(!is_known, "a view counts once");
+        views.push(view);
     }
 
     /// Takes out views that are closed.

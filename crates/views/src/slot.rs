@@ -65,6 +65,11 @@ impl<C: Contents> Filled<C> {
             return Ok(());
         }
         self.contents.apply(&change)?;
+        let last = self.recent.back().map(|(last, _)| *last);
+        assert!(
+            last.is_none_or(|last| last < version) || cfg!(feature = "mutants"),
+            "changes of a key are kept in commit order"
+        );
         self.recent_bytes += C::change_bytes(&change);
         self.recent.push_back((version, change));
         self.forget_up_to(oldest);

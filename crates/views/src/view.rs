@@ -129,6 +129,7 @@ impl<C: Contents> View<C> {
         }
         inner.tickets += 1;
         let ticket = inner.tickets;
+        assert!(ticket > 0, "each fill has a ticket of its own");
         let filling = Filling {
             ticket,
             waiting: Vec::new(),
@@ -246,6 +247,10 @@ impl<C: Contents> View<C> {
     fn clear(&self, inner: &mut Inner<C>) {
         inner.order.clear();
         let slots = std::mem::take(&mut inner.slots);
+        assert!(
+            inner.slots.is_empty(),
+            "fills under way find nothing to end in"
+        );
         for (key, slot) in slots {
             if let Slot::Filled(filled) = slot {
                 self.resized(filled.size_bytes() + key.len(), 0);
@@ -326,6 +331,7 @@ impl<C: Contents> View<C> {
             }
         }
         assert!(filled.since >= fill.at, "a key is as new as its fill");
+        assert!(!inner.is_closed, "a closed view has no fills under way");
         self.resized(0, filled.size_bytes() + fill.key.len());
         inner.slots.insert(fill.key.clone(), Slot::Filled(filled));
         inner.order.push_back(fill.key.clone());
@@ -342,7 +348,8 @@ impl<C: Contents> View<C> {
             Some(Slot::Filling(filling)) if filling.ticket == fill.ticket
         );
         if is_ours {
-            inner.slots.remove(&fill.key);
+            let given_up = inner.slots.remove(&fill.key);
+            assert!(given_up.is_some(), "what is given up was under way");
         }
     }
 }

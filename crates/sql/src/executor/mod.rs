@@ -42,6 +42,7 @@ pub(crate) use memory::{row_bytes, value_bytes};
 pub use spill::{SpillFile, SpillSpace};
 pub(crate) use spill::{decode_kept, encode_kept};
 pub use subquery::SubqueryRunner;
+pub(crate) use view::{Upkeep, upkeep_rows};
 
 use manxdb_txn::{ReadMode, Transaction, Waiter};
 

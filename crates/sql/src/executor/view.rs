@@ -1,13 +1,18 @@
 //! Reading from a materialized view: a hit, a fill, or the base plan.
 
+use std::rc::Rc;
 use std::vec::IntoIter;
 
+use manxdb_txn::{ReadMode, Transaction, Waiter};
+
 use super::memory::row_bytes;
-use super::operator::{BoxedOperator, Demand, Making, Operator, Run, build};
+use super::operator::{BoxedOperator, Demand, Making, Operator, Reading, Run, build};
 use crate::error::SqlResult;
-use crate::planner::physical::ViewLookup;
+use crate::expr::EvalContext;
+use crate::planner::delta::CHANGED;
+use crate::planner::physical::{Node, ViewLookup};
 use crate::types::{Row, Value};
-use crate::views::{DIV_PRECISION_INCREMENT, Read};
+use crate::views::{DIV_PRECISION_INCREMENT, HeldTable, NoTables, Read};
 
 /// The answer of a view, or of the base plan.
 pub(super) struct ViewOp<'p> {
@@ -30,15 +35,19 @@ impl<'p> ViewOp<'p> {
     fn held(&self, run: &Run<'_>) -> SqlResult<Option<Vec<Row>>> {
         let eval = run.context.eval;
         let is_guarded = |(param, value): &(usize, Value)| eval.params.get(*param) == Some(value);
-        if run.mode != manxdb_txn::ReadMode::Plain
+        if run.mode != ReadMode::Plain
             || eval.div_precision_increment != DIV_PRECISION_INCREMENT
             || !self.lookup.guards.iter().all(is_guarded)
         {
             return Ok(None);
         }
-        let prefix = crate::encoding::index_prefix(&self.lookup.view.shape.table, 0);
-        let rows = manxdb_storage::KeyRange::prefix(&prefix);
-        let Some(at) = run.context.txn.unwritten_version(&rows)? else {
+        let rows_of = |held: &HeldTable| {
+            let prefix = crate::encoding::index_prefix(&held.table, 0);
+            manxdb_storage::KeyRange::prefix(&prefix)
+        };
+        let tables = &self.lookup.view.shape.tables;
+        let ranges: Vec<manxdb_storage::KeyRange> = tables.iter().map(rows_of).collect();
+        let Some(at) = run.context.txn.unwritten_version(&ranges)? else {
             return Ok(None);
         };
         let keys = self.lookup.keys.iter().map(|key| run.eval(key, &[]));
@@ -114,6 +123,23 @@ impl Operator for ViewOp<'_> {
     }
 }
 
+/// Reads as before a commit.
+pub(super) struct Before<'p>(pub BoxedOperator<'p>);
+
+impl Operator for Before<'_> {
+    fn open(&mut self, run: &Run<'_>, base: &[Value]) -> SqlResult<()> {
+        run.before(|| self.0.open(run, base))
+    }
+
+    fn next(&mut self, run: &Run<'_>) -> SqlResult<Option<Row>> {
+        run.before(|| self.0.next(run))
+    }
+
+    fn prepare(&mut self, run: &Run<'_>, bases: &[Row]) -> SqlResult<()> {
+        run.before(|| self.0.prepare(run, bases))
+    }
+}
+
 /// What a view holds under the key that was read.
 #[derive(Default)]
 pub(super) struct ViewRowsOp {
@@ -129,4 +155,51 @@ impl Operator for ViewRowsOp {
     fn next(&mut self, _run: &Run<'_>) -> SqlResult<Option<Row>> {
         Ok(self.rows.next())
     }
+}
+
+/// What deltas are computed with.
+pub(crate) struct Upkeep<'a> {
+    /// The state after the commit.
+    pub after: &'a Transaction,
+    /// The state before it.
+    pub before: &'a Transaction,
+    pub waiter: &'a dyn Waiter,
+    pub eval: &'a EvalContext<'a>,
+}
+
+/// Bytes that the deltas of one commit may take in sorts and hash tables.
+const UPKEEP_BYTES: usize = 64 << 20;
+
+/// The rows of a plan of a delta, opened over `base`, where `changed` are the changed rows.
+///
+/// # Errors
+/// Evaluation and storage.
+pub(crate) fn upkeep_rows(
+    upkeep: &Upkeep<'_>,
+    node: &Node,
+    changed: Vec<Row>,
+    base: &[Value],
+) -> SqlResult<Vec<Row>> {
+    let reading = Reading {
+        txn: upkeep.after,
+        before: Some(upkeep.before),
+        virtual_tables: &NoTables,
+        waiter: upkeep.waiter,
+        eval: upkeep.eval,
+        memory_limit: UPKEEP_BYTES,
+        spill: None,
+    };
+    let run = Run::new(&reading, &[], ReadMode::Plain, None);
+    run.ctes.borrow_mut().insert(CHANGED, Rc::new(changed));
+    let whole = Making {
+        measured: false,
+        demand: Demand::All,
+    };
+    let mut source = build(node, whole);
+    source.open(&run, base)?;
+    let mut rows = Vec::new();
+    while let Some(row) = source.next(&run)? {
+        rows.push(row);
+    }
+    Ok(rows)
 }

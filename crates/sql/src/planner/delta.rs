@@ -14,7 +14,6 @@ use super::join::{Planner, Wish};
 use super::logical::{Group, Leaf, Member, Source, Tree};
 use super::physical::{JoinKind, Node, Scan};
 use super::walk;
-use crate::catalog::Table;
 use crate::expr::{CompareOp, Expr, ExprKind};
 
 /// Under which the changed rows are read.
@@ -32,9 +31,7 @@ pub struct Joined {
 /// How the step of one table is computed.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
-    /// The table.
-    pub table: Arc<Table>,
-    /// Its slots.
+    /// The slots of the table that changed.
     pub slots: Range<usize>,
     /// Columns that are needed of its changed rows.
     pub wanted: Vec<bool>,
@@ -53,14 +50,20 @@ pub(crate) struct Obstacle(pub String);
 pub(crate) fn leaves(group: &Group) -> Result<Vec<(&Leaf, &Member)>, Obstacle> {
     let mut all = Vec::new();
     for member in &group.members {
-        let Tree::Leaf(leaf) = &member.tree else {
-            return Err(Obstacle("a join in brackets".into()));
-        };
         if !matches!(member.kind, JoinKind::Inner | JoinKind::Left) {
             return Err(Obstacle("a subquery".into()));
         }
-        if !matches!(leaf.source, Source::Stored(_)) {
-            return Err(Obstacle("a table that is not stored".into()));
+        let Tree::Leaf(leaf) = &member.tree else {
+            return Err(Obstacle("a join in brackets".into()));
+        };
+        let other = match &leaf.source {
+            Source::Stored(_) => None,
+            Source::Virtual(_) => Some("a computed table"),
+            Source::Derived(..) => Some("a subquery in FROM"),
+            Source::Cte(_) => Some("a common table expression"),
+        };
+        if let Some(other) = other {
+            return Err(Obstacle(other.into()));
         }
         all.push((leaf, member));
     }
@@ -140,16 +143,16 @@ struct Steps {
 
 impl Steps {
     fn step(&self, leaf: &Leaf, kind: JoinKind) -> Result<Step, Obstacle> {
-        let Source::Stored(table) = &leaf.source else {
-            return Err(Obstacle("a table that is not stored".into()));
-        };
         let own = &leaf.slots;
         let is_own = |expr: &Expr| touches(expr, own);
         let mut group = self.group.clone();
         for member in &mut group.members {
             if member.slots.start != own.start {
                 if kind == JoinKind::Left && member.on.iter().any(is_own) {
-                    return Err(Obstacle(format!("an outer join that hangs on {}", leaf.alias)));
+                    return Err(Obstacle(format!(
+                        "an outer join that hangs on {}",
+                        leaf.alias
+                    )));
                 }
                 continue;
             }
@@ -169,7 +172,6 @@ impl Steps {
             _ => None,
         };
         Ok(Step {
-            table: Arc::clone(table),
             slots: own.clone(),
             wanted: self.used.get(own.clone()).unwrap_or_default().to_vec(),
             rows,
@@ -179,6 +181,7 @@ impl Steps {
 
     /// Joins with the changed rows first.
     fn plan(&self, mut group: Group, changed: &Range<usize>) -> Result<Node, Obstacle> {
+        let conditions = conditions(&group);
         group.members = connected(&group, changed);
         group.straight = true;
         let node = Planner::new(&self.used).plan(group, &Wish::default()).node;
@@ -188,19 +191,20 @@ impl Steps {
             joined: None,
         };
         self.date_scans(&mut node, changed.start, true);
-        refuse_full_scans(&node)?;
+        refuse_full_scans(&node, &conditions)?;
         Ok(node)
     }
 
     /// The table at `own` and the conditions on all tables, over a row of the others.
     fn optional(&self, own: &Range<usize>, before: bool) -> Result<Node, Obstacle> {
-        let others: Vec<Range<usize>> = self.group.members.iter().map(|m| m.slots.clone()).collect();
+        let others: Vec<Range<usize>> =
+            self.group.members.iter().map(|m| m.slots.clone()).collect();
         let others: Vec<Range<usize>> = others.into_iter().filter(|slots| slots != own).collect();
         let mut group = self.group.clone();
         group.members.retain(|member| member.slots == *own);
         let mut node = Planner::new(&self.used).plan_over(group, &others).node;
         self.date_scans(&mut node, own.start, before);
-        refuse_full_scans(&node)?;
+        refuse_full_scans(&node, &conditions(&self.group))?;
         Ok(node)
     }
 
@@ -208,20 +212,22 @@ impl Steps {
     /// when `before`.
     fn date_scans(&self, node: &mut Node, changed: usize, before: bool) {
         let place = |start: usize| self.order.iter().position(|slot| *slot == start);
-        walk::scans_mut(node, &mut |scan| {
+        walk::date_scans(node, &|scan| {
             let start = scan.slots.start;
-            scan.before = if start == changed {
+            if start == changed {
                 before
             } else {
                 place(start) > place(changed)
-            };
+            }
         });
     }
 }
 
 fn touches(expr: &Expr, slots: &Range<usize>) -> bool {
     let mut found = false;
-    walk::references(expr, &mut |(depth, slot)| found |= depth == 0 && slots.contains(&slot));
+    walk::references(expr, &mut |(depth, slot)| {
+        found |= depth == 0 && slots.contains(&slot);
+    });
     found
 }
 
@@ -238,8 +244,8 @@ fn connected(group: &Group, changed: &Range<usize>) -> Vec<Member> {
                 let mut conjuncts = group.conjuncts.iter();
                 is_inner(member) && conjuncts.any(|c| connects(c, member, &placed))
             };
-            let found = open.iter().position(|member| is_connected(&member));
-            found.or_else(|| open.iter().position(|member| is_inner(&member)))
+            let found = open.iter().position(is_connected);
+            found.or_else(|| open.iter().position(is_inner))
         });
         let member = open.remove(next.unwrap_or(0));
         placed.push(member.clone());
@@ -259,44 +265,55 @@ fn connects(condition: &Expr, member: &Member, placed: &[Member]) -> bool {
             slots.insert(slot);
         });
         matches!(own.kind, ExprKind::Column(slot) if member.slots.contains(&slot))
+            && !slots.is_empty()
             && slots
                 .iter()
                 .all(|slot| placed.iter().any(|member| member.slots.contains(slot)))
     })
 }
 
+fn conditions(group: &Group) -> Vec<Expr> {
+    let on = group.members.iter().flat_map(|member| &member.on);
+    group.conjuncts.iter().chain(on).cloned().collect()
+}
+
 /// A delta reads by indexes, or each commit would read a table.
-fn refuse_full_scans(node: &Node) -> Result<(), Obstacle> {
+fn refuse_full_scans(node: &Node, conditions: &[Expr]) -> Result<(), Obstacle> {
     let mut found = None;
     walk::scans(node, &mut |scan: &Scan| {
         if scan.access.parts.is_empty() && found.is_none() {
-            found = Some(missing_index(scan));
+            found = Some(missing_index(scan, conditions));
         }
     });
     found.map_or(Ok(()), Err)
 }
 
-fn missing_index(scan: &Scan) -> Obstacle {
-    let mut columns = Vec::new();
-    for condition in &scan.predicates {
-        if let ExprKind::Compare(CompareOp::Eq, left, right, _) = &condition.kind {
-            for side in [left, right] {
-                if let ExprKind::Column(slot) = side.kind
-                    && scan.slots.contains(&slot)
-                    && let Some(column) = scan.table.columns.get(slot - scan.slots.start)
-                {
-                    columns.push(column.name.clone());
-                }
+/// Names the columns that an index is wanted on: those that are equal to another table's.
+fn missing_index(scan: &Scan, conditions: &[Expr]) -> Obstacle {
+    let mut columns = BTreeSet::new();
+    for condition in conditions {
+        let ExprKind::Compare(CompareOp::Eq, left, right, _) = &condition.kind else {
+            continue;
+        };
+        for (own, other) in [(left, right), (right, left)] {
+            if let ExprKind::Column(slot) = own.kind
+                && scan.slots.contains(&slot)
+                && walk::any(other, &|inner| matches!(inner.kind, ExprKind::Column(_)))
+                && !touches(other, &scan.slots)
+                && let Some(column) = scan.table.columns.get(slot - scan.slots.start)
+            {
+                columns.insert(column.name.clone());
             }
         }
     }
+    let columns: Vec<String> = columns.into_iter().collect();
     let wanted = if columns.is_empty() {
-        "a column that joins it".to_string()
+        "the columns that join it".to_string()
     } else {
         columns.join(", ")
     };
     Obstacle(format!(
-        "a join without an index on {} ({wanted})",
+        "a join without an index on {} ({wanted}), which each commit would read as a whole,",
         scan.table.name
     ))
 }

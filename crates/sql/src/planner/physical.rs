@@ -5,6 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::delta::Joined;
 use super::walk;
 use crate::binder::AggregateCall;
 use crate::catalog::{Column, Table};
@@ -25,6 +26,8 @@ pub enum Node {
         width: usize,
         /// The tables.
         input: Box<Node>,
+        /// For a view: the tables before their order was chosen.
+        joined: Option<Arc<Joined>>,
     },
     /// A stored table.
     Scan(Box<Scan>),
@@ -94,6 +97,8 @@ pub enum Node {
     View(Box<ViewLookup>),
     /// In a [`ViewLookup::tail`]: what the view holds under the key.
     ViewRows,
+    /// In a delta of a view: a scan of the state before the commit.
+    Before(Box<Node>),
 }
 
 /// LIMIT and OFFSET, evaluated when the plan runs.

@@ -1,5 +1,8 @@
 //! The operators of one SELECT, stacked on its joined tables.
 
+use std::sync::Arc;
+
+use super::delta::Joined;
 use super::join::{Planner, Wish};
 use super::physical::{Aggregate, Limit, Node, SortKey, Window};
 use super::walk;
@@ -22,12 +25,19 @@ pub(crate) fn plan_select(mut parts: SelectParts) -> BoundQuery {
     };
     let wish = extreme.unwrap_or_else(|| wish(&parts));
     let group = std::mem::take(&mut parts.group);
+    let joined = parts.for_view.then(|| {
+        Arc::new(Joined {
+            group: group.clone(),
+            used: used.clone(),
+        })
+    });
     let planned = Planner::new(&used).plan(group, &wish);
     let sorted = planned.ordered;
     let mut rows = planned.rows;
     let mut node = Node::From {
         width: parts.width,
         input: Box::new(planned.node),
+        joined,
     };
     if sorted && parts.aggregated {
         node = first_row(node);
@@ -127,6 +137,7 @@ pub(crate) fn plan_modify_rows(mut parts: SelectParts, scope: &Scope) -> Node {
     let node = Node::From {
         width: parts.width,
         input: Box::new(planned.node),
+        joined: None,
     };
     if parts.order.is_empty() && parts.limit.is_none() && parts.width == width {
         return node;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::Plan;
-use super::physical::{KeyPart, Limit, Node};
+use super::physical::{KeyPart, Limit, Node, Scan};
 use crate::expr::{Expr, ExprKind};
 
 /// A column reference: `(depth, index)`.
@@ -214,6 +214,7 @@ pub fn inputs(node: &Node) -> Vec<&Node> {
         Node::Recursive(recursive) => vec![&recursive.anchor, &recursive.step],
         // What is left to do with a hit is a part of the same query.
         Node::View(lookup) => vec![&lookup.base],
+        Node::Before(scan) => vec![scan],
     }
 }
 
@@ -239,6 +240,31 @@ fn inputs_mut(node: &mut Node) -> Vec<&mut Node> {
         Node::SetOperation(operation) => vec![&mut operation.left, &mut operation.right],
         Node::Recursive(recursive) => vec![&mut recursive.anchor, &mut recursive.step],
         Node::View(lookup) => vec![&mut lookup.base],
+        Node::Before(scan) => vec![scan],
+    }
+}
+
+/// Every scan of a stored table, subqueries aside.
+pub fn scans<'n>(node: &'n Node, each: &mut dyn FnMut(&'n Scan)) {
+    if let Node::Scan(scan) = node {
+        each(scan);
+    }
+    for input in inputs(node) {
+        scans(input, each);
+    }
+}
+
+/// Lets scans for which `is_before` holds see the state before a commit.
+pub fn date_scans(node: &mut Node, is_before: &dyn Fn(&Scan) -> bool) {
+    if let Node::Scan(scan) = node
+        && is_before(scan)
+    {
+        let dated = std::mem::replace(node, Node::Single);
+        *node = Node::Before(Box::new(dated));
+        return;
+    }
+    for input in inputs_mut(node) {
+        date_scans(input, is_before);
     }
 }
 

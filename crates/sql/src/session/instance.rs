@@ -114,7 +114,7 @@ impl Instance {
             prepared: Arc::default(),
         };
         instance.reload_accounts()?;
-        instance.views.attach(instance.path.as_ref());
+        instance.views.attach(&instance.path);
         Ok(Arc::new(instance))
     }
 

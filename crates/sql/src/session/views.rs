@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::ResultSink;
 use super::session::Session;
-use crate::catalog::{Catalog, MaterializedView, Table};
+use crate::catalog::{Catalog, MaterializedView, Table, TableId};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::Parsed;
 use crate::planner::{Locking, Plan};
@@ -47,9 +47,6 @@ impl Session {
         catalog: &Catalog,
         database: Option<&str>,
     ) -> Option<Plan> {
-        let [(table, ..)] = base.tables.as_slice() else {
-            return None;
-        };
         if base.locking != Locking::None || base.correlated || catalog.stored.is_some() {
             return None;
         }
@@ -61,7 +58,9 @@ impl Session {
             let Some(view) = self.view_in_use(definition, catalog) else {
                 continue;
             };
-            if view.shape.table.id != *table {
+            let is_of_view =
+                |id: &TableId| view.shape.tables.iter().any(|held| held.table.id == *id);
+            if base.tables.is_empty() || !base.tables.iter().all(|(id, ..)| is_of_view(id)) {
                 continue;
             }
             if cuttable.is_none() {

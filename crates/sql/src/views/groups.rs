@@ -20,7 +20,7 @@ const GROUP_BYTES: usize = 96;
 #[derive(Debug, Clone)]
 pub(crate) struct Groups {
     grouping: Arc<Grouping>,
-    groups: BTreeMap<Box<[u8]>, Group>,
+    by_key: BTreeMap<Box<[u8]>, Group>,
     bytes: usize,
 }
 
@@ -213,13 +213,13 @@ impl Groups {
     pub fn new(grouping: Arc<Grouping>) -> Self {
         let mut groups = Self {
             grouping,
-            groups: BTreeMap::new(),
+            by_key: BTreeMap::new(),
             bytes: 0,
         };
         if groups.grouping.global {
             let group = groups.group();
             groups.bytes += groups.group_bytes(0);
-            groups.groups.insert(Box::default(), group);
+            groups.by_key.insert(Box::default(), group);
         }
         groups
     }
@@ -249,13 +249,13 @@ impl Groups {
             encode_kept(keys).map_err(|_| Unsuited)?.into_boxed_slice()
         };
         let size = self.group_bytes(key.len());
-        if adds && !self.groups.contains_key(&key) {
+        if adds && !self.by_key.contains_key(&key) {
             let group = self.group();
             self.bytes += size;
-            self.groups.insert(key.clone(), group);
+            self.by_key.insert(key.clone(), group);
         }
         let grouping = Arc::clone(&self.grouping);
-        let group = self.groups.get_mut(&key).ok_or(Unsuited)?;
+        let group = self.by_key.get_mut(&key).ok_or(Unsuited)?;
         group.rows = if adds {
             group.rows + 1
         } else {
@@ -271,7 +271,7 @@ impl Groups {
         }
         assert!(values.is_empty(), "a row has a value for each argument");
         if group.rows == 0 && !grouping.global {
-            self.groups.remove(&key);
+            self.by_key.remove(&key);
             self.bytes = self.bytes.checked_sub(size).ok_or(Unsuited)?;
         }
         Ok(())
@@ -279,8 +279,8 @@ impl Groups {
 
     /// `keys ‖ aggregates` of each group.
     pub fn rows(&self) -> SqlResult<Vec<Row>> {
-        let mut rows = Vec::with_capacity(self.groups.len());
-        for (key, group) in &self.groups {
+        let mut rows = Vec::with_capacity(self.by_key.len());
+        for (key, group) in &self.by_key {
             let mut row = if self.grouping.global {
                 Row::new()
             } else {

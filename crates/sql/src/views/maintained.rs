@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use manxdb_txn::Transaction;
 use manxdb_views::{Fill, Lookup, Version, View};
 
 use super::contents::{Held, RowChange};
-use super::delta::KeyChange;
+use super::delta::{Changed, KeyChange, States};
+use super::registry::Never;
 use super::shape::Shape;
-use crate::catalog::MaterializedView;
+use crate::catalog::{MaterializedView, TableId};
 use crate::error::SqlResult;
 use crate::types::{Row, SqlMode, Value};
 
@@ -117,14 +119,28 @@ impl Maintained {
         version.0 > self.since.load(Ordering::SeqCst)
     }
 
-    /// What a changed row is to the keys.
+    /// Whether a table is one of the view's.
+    pub(super) fn reads(&self, table: TableId) -> bool {
+        let mut tables = self.shape.tables.iter();
+        tables.any(|held| held.table.id == table)
+    }
+
+    /// What the changed rows of a commit are to the keys. `states` gives the states around it.
     pub(super) fn changes(
         &self,
-        suffix: &[u8],
-        old: Option<&[u8]>,
-        new: Option<&[u8]>,
+        rows: &[Changed<'_>],
+        states: &dyn Fn() -> SqlResult<(Transaction, Transaction)>,
     ) -> SqlResult<Vec<KeyChange>> {
-        self.shape.changes(self.mode(), suffix, old, new)
+        if self.shape.steps.is_empty() {
+            return self.shape.changes(self.mode(), rows);
+        }
+        let (before, after) = states()?;
+        let states = States {
+            before: &before,
+            after: &after,
+            waiter: &Never,
+        };
+        self.shape.join_changes(self.mode(), &states, rows)
     }
 
     /// Applies the changes of a commit.

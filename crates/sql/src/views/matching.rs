@@ -6,10 +6,12 @@
 use std::sync::Arc;
 
 use super::maintained::Maintained;
-use super::shape::{Grouping, Shape, cut, equality, scan_of};
+use super::shape::{Grouping, Shape, cut, equality, joined_of};
 use crate::binder::AggregateCall;
 use crate::expr::{Expr, ExprKind};
-use crate::planner::physical::{Aggregate, Node, Scan, ViewLookup};
+use crate::planner::delta::{Joined, leaves};
+use crate::planner::logical::{Leaf, Source};
+use crate::planner::physical::{Aggregate, Node, ViewLookup};
 use crate::planner::{Plan, walk};
 use crate::types::Value;
 
@@ -25,12 +27,13 @@ struct Binding {
 pub(crate) fn answer(view: &Arc<Maintained>, base: &Plan, cuttable: &Plan) -> Option<Plan> {
     let shape = &view.shape;
     let (source, tail) = cut(&cuttable.root, shape.grouping.is_some())?;
-    let scan = scan_of(source)?;
+    let joined = joined_of(source)?;
     let mut binding = Binding {
         keys: vec![None; shape.keys.len()],
         guards: Vec::new(),
     };
-    if !reads_the_same(shape, scan) || !has_conditions(shape, scan, &mut binding) {
+    if !reads_the_same(shape, joined, &mut binding) || !has_conditions(shape, joined, &mut binding)
+    {
         return None;
     }
     match (&shape.grouping, source) {
@@ -55,19 +58,37 @@ pub(crate) fn answer(view: &Arc<Maintained>, base: &Plan, cuttable: &Plan) -> Op
     })
 }
 
-fn reads_the_same(shape: &Shape, scan: &Scan) -> bool {
-    let wanted = scan.wanted.iter().zip(&shape.wanted);
-    scan.table.id == shape.table.id
-        && scan.table.schema_version == shape.table.schema_version
-        && scan.slots == shape.slots
-        && scan.key_slot.is_none()
-        && scan.wanted.len() == shape.wanted.len()
-        && wanted.into_iter().all(|(own, held)| *held || !*own)
+/// Whether the same tables are joined in the same way, and no column is needed that is not held.
+fn reads_the_same(shape: &Shape, own: &Joined, binding: &mut Binding) -> bool {
+    let (Ok(held), Ok(read)) = (leaves(&shape.joined.group), leaves(&own.group)) else {
+        return false;
+    };
+    let used = own.used.iter().zip(&shape.joined.used);
+    held.len() == read.len()
+        && own.used.len() == shape.joined.used.len()
+        && used.into_iter().all(|(own, held)| *held || !*own)
+        && std::iter::zip(held, read).all(|((held, there), (read, here))| {
+            is_same_table(held, read)
+                && there.kind == here.kind
+                && there.on.len() == here.on.len()
+                && std::iter::zip(&there.on, &here.on)
+                    .all(|(a, b)| is_same(a, b, &mut binding.guards))
+        })
+}
+
+fn is_same_table(held: &Leaf, read: &Leaf) -> bool {
+    let (Source::Stored(a), Source::Stored(b)) = (&held.source, &read.source) else {
+        return false;
+    };
+    a.id == b.id
+        && a.schema_version == b.schema_version
+        && held.slots == read.slots
+        && read.key_slot.is_none()
 }
 
 /// Whether the conditions are the view's, each of them and no other.
-fn has_conditions(shape: &Shape, scan: &Scan, binding: &mut Binding) -> bool {
-    let mut open: Vec<&Expr> = scan.predicates.iter().collect();
+fn has_conditions(shape: &Shape, own: &Joined, binding: &mut Binding) -> bool {
+    let mut open: Vec<&Expr> = own.group.conjuncts.iter().collect();
     for (at, key) in shape.keys.iter().enumerate() {
         let mut candidates = open.iter();
         let found = candidates.position(|condition| {

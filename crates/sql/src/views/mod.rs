@@ -34,8 +34,9 @@ pub(crate) use definition::shape_of;
 pub use maintained::Maintained;
 pub(crate) use maintained::Read;
 pub(crate) use matching::answer;
-pub(crate) use neutral::DIV_PRECISION_INCREMENT;
+pub(crate) use neutral::{DIV_PRECISION_INCREMENT, NoTables};
 pub(crate) use registry::Views;
+pub(crate) use shape::HeldTable;
 
 /// Bytes that views may take unless `views_memory` says otherwise.
 pub(crate) const MEMORY_BYTES: usize = 64 << 20;

@@ -1,20 +1,21 @@
 //! All materialized views in use: which rows matter to them, and what commits are to them.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
-use manxdb_txn::{CommitObserver, CommitPath, Reply};
+use manxdb_txn::{CommitObserver, CommitPath, OrderedWrite, Reply, Transaction, TxnError, Waiter};
 use manxdb_views::{Feed, Pool, Version, ViewStatistics};
 use parking_lot::{Mutex, RwLock};
 
 use super::contents::Held;
+use super::delta::Changed;
 use super::maintained::Maintained;
 use super::shape::Shape;
 use crate::catalog::record::RELATIONS;
 use crate::catalog::{Catalog, MaterializedView, Table, TableId};
 use crate::encoding::index_prefix;
-use crate::error::SqlResult;
+use crate::error::{SqlError, SqlResult};
 
 /// First bytes of a row's key: all of one table have the same.
 const ROW_PREFIX_BYTES: usize = 9;
@@ -49,25 +50,37 @@ pub(crate) enum Noted {
 struct Watched {
     views: Vec<Arc<Maintained>>,
     /// By the prefix of the rows' keys.
-    tables: HashMap<Vec<u8>, (TableId, Vec<Arc<Maintained>>)>,
+    tables: HashMap<Vec<u8>, TableId>,
     /// By the key of the table's record.
     definitions: HashMap<Vec<u8>, Vec<Arc<Maintained>>>,
 }
 
 impl Watched {
+    /// What a write is to the views, if it is anything.
+    fn note(&self, key: &[u8], value: Option<&Vec<u8>>) -> Option<Noted> {
+        let is_of_catalog = key.starts_with(RELATIONS);
+        if is_of_catalog {
+            let known = self.definitions.contains_key(key);
+            return known.then(|| Noted::Definition(key.to_vec()));
+        }
+        let table = self.tables.get(key.get(..ROW_PREFIX_BYTES)?)?;
+        Some(Noted::Row(*table, key.to_vec(), value.cloned()))
+    }
+
     fn of(views: Vec<Arc<Maintained>>) -> Self {
         let mut watched = Self {
             views,
             ..Self::default()
         };
         for view in &watched.views {
-            let table = &view.shape.table;
-            let rows = watched.tables.entry(index_prefix(table, 0));
-            let (_, known) = rows.or_insert_with(|| (table.id, Vec::new()));
-            known.push(Arc::clone(view));
-            let key = crate::catalog::record::relation_key(&table.database, &table.name);
-            let known = watched.definitions.entry(key).or_default();
-            known.push(Arc::clone(view));
+            for held in &view.shape.tables {
+                let table = &held.table;
+                let prefix = index_prefix(table, 0);
+                watched.tables.insert(prefix, table.id);
+                let key = crate::catalog::record::relation_key(&table.database, &table.name);
+                let known = watched.definitions.entry(key).or_default();
+                known.push(Arc::clone(view));
+            }
         }
         watched
     }
@@ -82,6 +95,8 @@ pub(crate) struct Views {
     /// Held while views are added or taken away.
     changing: Mutex<()>,
     shared: Arc<Shared>,
+    /// Where deltas of joins read.
+    path: OnceLock<Weak<dyn CommitPath>>,
     #[cfg(feature = "mutants")]
     mutants: Mutex<manxdb_views::mutants::Mutants>,
 }
@@ -97,6 +112,7 @@ impl Default for Views {
                 feed: Feed::default(),
                 pool: Pool::new(super::MEMORY_BYTES),
             }),
+            path: OnceLock::new(),
             #[cfg(feature = "mutants")]
             mutants: Mutex::default(),
         }
@@ -105,7 +121,8 @@ impl Default for Views {
 
 impl Views {
     /// Asks `path` to tell of commits.
-    pub fn attach(self: &Arc<Self>, path: &dyn CommitPath) {
+    pub fn attach(self: &Arc<Self>, path: &Arc<dyn CommitPath>) {
+        let _ = self.path.set(Arc::downgrade(path));
         let told = path.observe(Arc::clone(self) as Arc<dyn CommitObserver>);
         self.is_told.store(told, Ordering::SeqCst);
     }
@@ -145,7 +162,7 @@ impl Views {
             return Ok(Some(view));
         }
         let shape = make()?;
-        if !is_current(&shape.table) {
+        if !shape.tables.iter().all(|held| is_current(&held.table)) {
             return Ok(None);
         }
         let view = Maintained::new(Arc::clone(definition), shape, Arc::clone(&self.shared));
@@ -202,7 +219,8 @@ impl Views {
         let watched = self.watched.read();
         let mut views = watched.views.iter();
         let found = views.find(|view| *view.definition == *definition)?;
-        let usable = !found.keys.is_closed() && is_current(&found.shape.table);
+        let mut tables = found.shape.tables.iter();
+        let usable = !found.keys.is_closed() && tables.all(|held| is_current(&held.table));
         usable.then(|| Arc::clone(found))
     }
 
@@ -246,16 +264,6 @@ impl Views {
         Some(found.keys.statistics())
     }
 
-    fn note(&self, watched: &Watched, key: &[u8], value: Option<&Vec<u8>>) -> Option<Noted> {
-        let is_of_catalog = key.starts_with(RELATIONS);
-        if is_of_catalog {
-            let known = watched.definitions.contains_key(key);
-            return known.then(|| Noted::Definition(key.to_vec()));
-        }
-        let (table, _) = watched.tables.get(key.get(..ROW_PREFIX_BYTES)?)?;
-        Some(Noted::Row(*table, key.to_vec(), value.cloned()))
-    }
-
     /// What a commit is to all views.
     fn apply(&self, path: &dyn CommitPath, version: Version, oldest: Version, noted: &[Noted]) {
         let watched = self.watched.read();
@@ -268,54 +276,79 @@ impl Views {
                 }
             }
         }
-        for (table, views) in watched.tables.values() {
-            let is_of_table = |note: &&Noted| matches!(note, Noted::Row(of, ..) if of == table);
-            let rows: Vec<&Noted> = noted.iter().filter(is_of_table).collect();
-            if rows.is_empty() {
+        for view in watched.views.iter().filter(|view| view.hears(version)) {
+            let is_of_view = |note: &&Noted| matches!(note, Noted::Row(of, ..) if view.reads(*of));
+            let rows: Vec<&Noted> = noted.iter().filter(is_of_view).collect();
+            if rows.is_empty() || view.keys.pass_without_keys(version) {
                 continue;
             }
-            for view in views.iter().filter(|view| view.hears(version)) {
-                if view.keys.pass_without_keys(version) {
-                    continue;
-                }
-                match changes_of(path, view, version, &rows) {
-                    Ok(changes) => view.apply(version, oldest, changes),
-                    Err(error) => {
-                        tracing::debug!(%error, view = %view.definition.name, "a view is emptied");
-                        view.keys.empty(version);
-                    }
+            match self.changes_of(path, view, version, &rows) {
+                Ok(changes) => view.apply(version, oldest, changes),
+                Err(error) => {
+                    tracing::debug!(%error, view = %view.definition.name, "a view is emptied");
+                    view.keys.empty(version);
                 }
             }
         }
     }
+
+    /// What the rows of one commit are to a view: each with its predecessor, read at the version
+    /// before.
+    fn changes_of(
+        &self,
+        path: &dyn CommitPath,
+        view: &Maintained,
+        version: Version,
+        rows: &[&Noted],
+    ) -> SqlResult<Vec<super::delta::KeyChange>> {
+        let before = Version(version.0.saturating_sub(1));
+        let mut changed = Vec::with_capacity(rows.len());
+        for note in rows {
+            let Noted::Row(table, key, new) = note else {
+                continue;
+            };
+            let old = match path.get(before, key) {
+                Reply::Ready(old) => old?,
+                Reply::Pending(_) => return Err(not_at_once()),
+            };
+            changed.push(Changed {
+                table: *table,
+                suffix: key.get(ROW_PREFIX_BYTES..).unwrap_or_default(),
+                old,
+                new: new.as_deref(),
+            });
+        }
+        let states = || -> SqlResult<(Transaction, Transaction)> {
+            let path = self.path.get().and_then(Weak::upgrade);
+            let path = path.ok_or_else(not_at_once)?;
+            let at = |version| Transaction::at(Arc::clone(&path), version, Arc::new(Never));
+            Ok((at(before), at(version)))
+        };
+        view.changes(&changed, &states)
+    }
 }
 
-/// What the rows of one commit are to a view: each with its predecessor, read at the version
-/// before.
-fn changes_of(
-    path: &dyn CommitPath,
-    view: &Maintained,
-    version: Version,
-    rows: &[&Noted],
-) -> SqlResult<Vec<super::delta::KeyChange>> {
-    let before = Version(version.0.saturating_sub(1));
-    let mut changes = Vec::new();
-    for note in rows {
-        let Noted::Row(_, key, new) = note else {
-            continue;
-        };
-        let old = match path.get(before, key) {
-            Reply::Ready(old) => old?,
-            Reply::Pending(_) => {
-                return Err(crate::error::SqlError::internal(
-                    "a path that tells of commits reads at once",
-                ));
-            }
-        };
-        let suffix = key.get(ROW_PREFIX_BYTES..).unwrap_or_default();
-        changes.extend(view.changes(suffix, old.as_deref(), new.as_deref())?);
+fn not_at_once() -> SqlError {
+    SqlError::internal("a path that tells of commits reads at once")
+}
+
+/// Deltas wait for nothing.
+pub(super) struct Never;
+
+impl Waiter for Never {
+    fn wait(&self, ready: &dyn Fn() -> bool) -> Result<(), TxnError> {
+        if ready() {
+            Ok(())
+        } else {
+            Err(TxnError::LockTimeout)
+        }
     }
-    Ok(changes)
+
+    fn wake(&self) {}
+
+    fn check(&self) -> Result<(), TxnError> {
+        Ok(())
+    }
 }
 
 impl CommitObserver for Views {
@@ -323,12 +356,12 @@ impl CommitObserver for Views {
         self.is_active.load(Ordering::SeqCst)
     }
 
-    fn ordered(&self, writes: &[(Version, Vec<u8>, Option<Vec<u8>>)]) {
+    fn ordered(&self, writes: &[OrderedWrite]) {
         let watched = self.watched.read();
         for commit in writes.chunk_by(|a, b| a.0 == b.0) {
             let notes = commit
                 .iter()
-                .filter_map(|(_, key, value)| self.note(&watched, key, value.as_ref()));
+                .filter_map(|(_, key, value)| watched.note(key, value.as_ref()));
             let noted: Vec<Noted> = notes.collect();
             if let (false, Some((version, ..))) = (noted.is_empty(), commit.first()) {
                 self.shared.feed.stage(*version, noted);
@@ -338,12 +371,26 @@ impl CommitObserver for Views {
 
     fn publishing(&self, path: &dyn CommitPath, version: Version, oldest: Version) {
         let mut any = false;
+        let _guard = CloseOnPanic(self);
         self.shared.feed.apply(version, &mut |version, noted| {
             any = true;
             self.apply(path, version, oldest, &noted);
         });
         if any {
             self.shared.pool.keep_limit();
+        }
+    }
+}
+
+/// A commit that was not applied to its end is missing in views: they serve nobody any more.
+struct CloseOnPanic<'a>(&'a Views);
+
+impl Drop for CloseOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for view in &self.0.watched.read().views {
+                view.keys.close();
+            }
         }
     }
 }

@@ -13,20 +13,20 @@ use crate::catalog::Table;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::planner::Plan;
-use crate::planner::physical::{Aggregate, Node, Scan};
+use crate::planner::delta::{self, Joined, Obstacle, Step};
+use crate::planner::logical::Source;
+use crate::planner::physical::{Aggregate, Node};
 use crate::types::{Collation, DataType};
 
 /// What a view holds.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
-    /// The table.
-    pub table: Arc<Table>,
+    /// The tables of FROM, before their order was chosen.
+    pub joined: Arc<Joined>,
+    /// Those tables, in the order of FROM.
+    pub tables: Vec<HeldTable>,
     /// Slots of a joined row.
     pub width: usize,
-    /// Those of the table's columns.
-    pub slots: Range<usize>,
-    /// Columns that are held, by position in the table.
-    pub wanted: Vec<bool>,
     /// The key, in the order of its parameters.
     pub keys: Vec<KeyColumn>,
     /// Conditions on the joined row, the key aside.
@@ -35,6 +35,19 @@ pub(crate) struct Shape {
     pub grouping: Option<Grouping>,
     /// Gives the rows of a key; its parameters are those of the definition.
     pub fill: Node,
+    /// How a commit takes a join from one state to the next; none for one table.
+    pub steps: Vec<Step>,
+}
+
+/// A table of a view.
+#[derive(Debug, Clone)]
+pub(crate) struct HeldTable {
+    /// The table.
+    pub table: Arc<Table>,
+    /// The slots of its columns.
+    pub slots: Range<usize>,
+    /// Columns that are held, by position in the table.
+    pub wanted: Vec<bool>,
 }
 
 /// A column of the key.
@@ -80,31 +93,46 @@ impl Shape {
             Node::Aggregate(aggregate) => (&aggregate.input, Some(grouping(aggregate)?)),
             other => (other, None),
         };
-        let Node::From { width, input } = from else {
+        let Node::From {
+            width,
+            joined: Some(joined),
+            ..
+        } = from
+        else {
             return Err(refused(name_of(from)));
         };
-        let Node::Scan(scan) = input.as_ref() else {
-            return Err(refused(name_of(input)));
-        };
-        if scan.table.temporary {
-            return Err(refused("a temporary table"));
-        }
         let mut shape = Self {
-            table: Arc::clone(&scan.table),
+            joined: Arc::clone(joined),
+            tables: tables(joined, from)?,
             width: *width,
-            slots: scan.slots.clone(),
-            wanted: scan.wanted.clone(),
             keys: Vec::new(),
             conditions: Vec::new(),
             grouping,
             fill: from.clone(),
+            steps: Vec::new(),
         };
-        for condition in &scan.predicates {
+        for condition in &joined.group.conjuncts {
             shape.take_condition(condition)?;
+        }
+        let mut optional = joined.group.members.iter().flat_map(|member| &member.on);
+        if let Some(what) = optional.find_map(pure::objection) {
+            return Err(refused(what));
         }
         shape.keys.sort_by_key(|key| key.param);
         shape.refuse_columns()?;
+        if shape.tables.len() > 1 {
+            let is_key = |condition: &Expr| shape.is_key(condition);
+            let steps = delta::steps(joined, *width, &is_key);
+            shape.steps = steps.map_err(|Obstacle(what)| refused(what))?;
+        }
         Ok(shape)
+    }
+
+    /// Whether a condition says what a column of the key is.
+    fn is_key(&self, condition: &Expr) -> bool {
+        let own = equality(condition)
+            .filter(|(_, operand, ..)| matches!(operand.kind, ExprKind::Param(_)));
+        own.is_some_and(|(slot, ..)| self.keys.iter().any(|key| key.slot == slot))
     }
 
     fn take_condition(&mut self, condition: &Expr) -> SqlResult<()> {
@@ -132,9 +160,8 @@ impl Shape {
         let ExprKind::Param(param) = operand.kind else {
             return Ok(None);
         };
-        let column = slot
-            .checked_sub(self.slots.start)
-            .and_then(|at| self.table.columns.get(at));
+        let home = self.tables.iter().find(|held| held.slots.contains(&slot));
+        let column = home.and_then(|held| held.table.columns.get(slot - held.slots.start));
         let column = column.ok_or_else(|| SqlError::internal("a key is a column"))?;
         if !may_be_key(ty, collation) {
             return Err(refused(format!(
@@ -153,17 +180,49 @@ impl Shape {
     }
 
     fn refuse_columns(&self) -> SqlResult<()> {
-        let columns = self.table.columns.iter().zip(&self.wanted);
-        for (column, wanted) in columns {
-            if *wanted && matches!(column.ty, DataType::Timestamp { .. }) {
-                return Err(refused(format!(
-                    "the TIMESTAMP column {}, which each session shows in its time zone,",
-                    column.name
-                )));
+        for held in &self.tables {
+            let columns = held.table.columns.iter().zip(&held.wanted);
+            for (column, wanted) in columns {
+                if *wanted && matches!(column.ty, DataType::Timestamp { .. }) {
+                    return Err(refused(format!(
+                        "the TIMESTAMP column {}, which each session shows in its time zone,",
+                        column.name
+                    )));
+                }
             }
         }
         Ok(())
     }
+}
+
+/// The tables of a FROM.
+fn tables(joined: &Joined, from: &Node) -> SqlResult<Vec<HeldTable>> {
+    let leaves = delta::leaves(&joined.group).map_err(|Obstacle(what)| match name_of(from) {
+        "this query" => refused(what),
+        name => refused(name),
+    })?;
+    let mut tables = Vec::with_capacity(leaves.len());
+    for (leaf, _) in leaves {
+        let Source::Stored(table) = &leaf.source else {
+            return Err(refused("a table that is not stored"));
+        };
+        if table.temporary {
+            return Err(refused("a temporary table"));
+        }
+        tables.push(HeldTable {
+            table: Arc::clone(table),
+            slots: leaf.slots.clone(),
+            wanted: joined
+                .used
+                .get(leaf.slots.clone())
+                .unwrap_or_default()
+                .to_vec(),
+        });
+    }
+    if tables.is_empty() {
+        return Err(refused("a SELECT without table"));
+    }
+    Ok(tables)
 }
 
 /// `column = operand` in either order: slot, operand, collation, type of the column.
@@ -313,14 +372,11 @@ pub(super) fn cut(root: &Node, grouped: bool) -> Option<(&Node, Node)> {
     }
 }
 
-/// The one table scan that a cut plan reads.
-pub(super) fn scan_of(source: &Node) -> Option<&Scan> {
+/// The tables that a cut plan reads.
+pub(super) fn joined_of(source: &Node) -> Option<&Joined> {
     match source {
-        Node::Aggregate(aggregate) => scan_of(&aggregate.input),
-        Node::From { input, .. } => match input.as_ref() {
-            Node::Scan(scan) => Some(scan),
-            _ => None,
-        },
+        Node::Aggregate(aggregate) => joined_of(&aggregate.input),
+        Node::From { joined, .. } => joined.as_deref(),
         _ => None,
     }
 }
@@ -328,7 +384,6 @@ pub(super) fn scan_of(source: &Node) -> Option<&Scan> {
 /// What a node is to a user.
 fn name_of(node: &Node) -> &'static str {
     match node {
-        Node::Join(_) => "a join",
         Node::Virtual(_) => "a computed table",
         Node::Derived(_) => "a subquery in FROM",
         Node::CteScan(_) | Node::Recursive(_) => "a common table expression",
@@ -343,6 +398,8 @@ fn name_of(node: &Node) -> &'static str {
         | Node::Limit { input, .. }
         | Node::Cut { input, .. } => name_of(input),
         Node::Aggregate(aggregate) => name_of(&aggregate.input),
-        Node::Scan(_) | Node::View(_) | Node::ViewRows => "this query",
+        Node::Scan(_) | Node::Join(_) | Node::View(_) | Node::ViewRows | Node::Before(_) => {
+            "this query"
+        }
     }
 }

@@ -330,6 +330,7 @@ impl World {
         let reading = Reading {
             spill: None,
             txn: &self.txn,
+            before: None,
             virtual_tables: &NoVirtualTables,
             waiter: &Alone,
             eval: &eval,

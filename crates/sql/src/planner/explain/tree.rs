@@ -158,6 +158,7 @@ fn describe(node: &Node) -> String {
         Node::Recursive(_) => "Repeat until convergence".to_string(),
         Node::View(lookup) => format!("View lookup on {}, else:", lookup.view.shown()),
         Node::ViewRows => "Rows of the view".to_string(),
+        Node::Before(_) => "Before the commit".to_string(),
         Node::From { .. } | Node::Project { .. } | Node::Cut { .. } => String::new(),
     }
 }

@@ -172,7 +172,7 @@ impl manxdb_txn::CommitObserver for Undisturbed {
         self.0.is_active()
     }
 
-    fn ordered(&self, writes: &[(Version, Vec<u8>, Option<Vec<u8>>)]) {
+    fn ordered(&self, writes: &[manxdb_txn::OrderedWrite]) {
         self.0.ordered(writes);
     }
 

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod joins;
 mod paths;
 mod random;
 mod refused;

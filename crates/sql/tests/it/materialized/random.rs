@@ -30,6 +30,9 @@ struct Asked {
 }
 
 fn asked(random: &mut Random) -> Asked {
+    if random.percent(60) {
+        return asked_of_joins(random);
+    }
     let condition = [
         "",
         " AND kind > 1",
@@ -63,6 +66,42 @@ fn asked(random: &mut Random) -> Asked {
     }
 }
 
+fn asked_of_joins(random: &mut Random) -> Asked {
+    let froms = [
+        "item JOIN tag ON tag.item_id = item.id",
+        "item LEFT JOIN tag ON tag.item_id = item.id AND tag.word <> 'a'",
+        "item JOIN item AS parent ON parent.id = item.kind",
+        "item LEFT JOIN item AS parent ON parent.id = item.kind",
+        "item JOIN tag ON tag.item_id = item.id LEFT JOIN item AS parent ON parent.id = item.kind",
+        "tag JOIN item ON tag.item_id = item.id JOIN tag AS twin ON twin.item_id = item.id",
+    ];
+    let from = froms[pick(random, froms.len())];
+    let other = if from.contains("parent") {
+        "parent.id"
+    } else {
+        "tag.id"
+    };
+    let conditions = match pick(random, 4) {
+        0 => format!(" AND ({other} IS NULL OR item.kind > 1)"),
+        1 => format!(" AND {other} > 1"),
+        _ => String::new(),
+    };
+    let shapes = [
+        (format!("item.id, {other}"), ""),
+        (format!("COUNT(*), COUNT({other}), MAX({other})"), ""),
+        (
+            format!("item.kind, COUNT(*), SUM({other}), MIN(item.price)"),
+            " GROUP BY item.kind",
+        ),
+        ("DISTINCT item.kind".to_string(), ""),
+    ];
+    let (list, rest) = &shapes[pick(random, shapes.len())];
+    Asked {
+        definition: format!("SELECT {list} FROM {from} WHERE item.owner = ?{conditions}{rest}"),
+        query: format!("SELECT {list} FROM {from} WHERE item.owner = KEY{conditions}EXTRA{rest}"),
+    }
+}
+
 fn pick(random: &mut Random, length: usize) -> usize {
     usize::try_from(random.below(length as u64)).unwrap()
 }
@@ -84,7 +123,14 @@ fn row(random: &mut Random) -> String {
 
 fn write(random: &mut Random) -> String {
     let id = random.below(IDS);
-    match random.below(10) {
+    match random.below(14) {
+        10 | 11 => {
+            let item = value(random, &["0", "1", "2", "3", "4", "5", "NULL"]);
+            let word = value(random, &["'a'", "'b'", "NULL"]);
+            format!("REPLACE INTO tag VALUES ({id}, {item}, {word})")
+        }
+        12 => "UPDATE tag SET item_id = item_id + 1 WHERE word = 'b'".to_string(),
+        13 => format!("DELETE FROM tag WHERE id = {id}"),
         0..=3 => format!("REPLACE INTO item VALUES ({id}, {})", row(random)),
         4 => format!("UPDATE item SET kind = (kind + 1) % 4 WHERE id = {id}"),
         5 => format!(
@@ -127,7 +173,7 @@ fn deed(random: &mut Random, views: &[Asked]) -> Deed {
                 .replace("KEY", &random.below(OWNERS).to_string());
             Deed::Read(
                 query.replace("EXTRA", ""),
-                query.replace("EXTRA", " AND id = id"),
+                query.replace("EXTRA", " AND item.id = item.id"),
             )
         }
         _ => {
@@ -168,7 +214,8 @@ struct Actor {
 
 fn play(seed: u64, mutants: Mutants, counted: &mut Counted) {
     let schema = "CREATE TABLE item (id INT PRIMARY KEY, owner INT, kind INT NOT NULL, \
-        price DECIMAL(8,2), name VARCHAR(20), made DATETIME, KEY by_owner (owner))";
+        price DECIMAL(8,2), name VARCHAR(20), made DATETIME, KEY by_owner (owner), KEY by_parent (kind)); \
+        CREATE TABLE tag (id INT PRIMARY KEY, item_id INT, word VARCHAR(9), KEY by_item (item_id))";
     let stage = Stage::new(ACTORS, schema);
     stage.instance.plant_in_views(mutants);
     let mut random = Random::new(seed);

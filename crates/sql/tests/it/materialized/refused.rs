@@ -8,8 +8,16 @@ fn what_cannot_be_held_is_1235_with_its_name() {
     client.run("CREATE TABLE other (id INT PRIMARY KEY, at TIMESTAMP NULL, weight DOUBLE)");
     let cases = [
         (
-            "SELECT item.id FROM item JOIN other ON other.id = item.id WHERE owner = ?",
-            "a join",
+            "SELECT item.id FROM item JOIN other ON other.id = item.kind WHERE owner = ?",
+            "index on item (kind)",
+        ),
+        (
+            "SELECT item.id FROM item LEFT JOIN (other JOIN item AS b ON b.id = other.id) ON other.id = item.id WHERE item.owner = ?",
+            "brackets",
+        ),
+        (
+            "SELECT id FROM item WHERE owner = ? AND id > (SELECT MIN(id) FROM other)",
+            "a subquery",
         ),
         (
             "SELECT id FROM item WHERE owner = ? UNION SELECT 1",

@@ -83,6 +83,10 @@ fn explain_shows_the_view_before_the_base_plan() {
     let mut lines = shown.lines();
     assert_eq!(lines.next(), Some("-> View lookup on n (owner), else:"));
     assert!(shown.contains("using by_owner"), "{shown}");
+    let analyze = "EXPLAIN ANALYZE SELECT COUNT(*) FROM item WHERE owner = 7";
+    client.value(analyze);
+    let shown = client.value(analyze);
+    assert!(shown.contains("never executed"), "it was a hit: {shown}");
     client.run("DROP MATERIALIZED VIEW n");
     let shown = client.value("EXPLAIN FORMAT=TREE SELECT COUNT(*) FROM item WHERE owner = 7");
     assert!(!shown.contains("View lookup"), "{shown}");
