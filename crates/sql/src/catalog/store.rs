@@ -312,11 +312,12 @@ fn insert(catalog: &mut Catalog, record: Record) -> SqlResult<()> {
                 .insert(view.name.to_lowercase(), Arc::new(view));
         }
         Record::MaterializedView(view) => {
-            let database = catalog.databases.get_mut(&view.database.to_lowercase());
-            let database = Arc::make_mut(database.ok_or_else(orphan)?);
-            database
-                .materialized
-                .insert(view.name.to_lowercase(), Arc::new(view));
+            // An older release that dropped the database knew nothing of its definitions.
+            let home = catalog.databases.get_mut(&view.database.to_lowercase());
+            if let Some(home) = home {
+                let known = &mut Arc::make_mut(home).materialized;
+                known.insert(view.name.to_lowercase(), Arc::new(view));
+            }
         }
     }
     Ok(())
