@@ -10,6 +10,7 @@
 //! | [`binder`] | names and types resolved against a catalog snapshot | `catalog`, `expr` |
 //! | [`planner`] | access paths, join order; the [`planner::Plan`] | `binder`'s output |
 //! | [`executor`] | runs a plan in a transaction | `planner`, `encoding` |
+//! | [`views`] | materialized views, kept up to date in the commit | `planner`, transactions |
 //! | [`statement`] | INSERT, UPDATE, DELETE, DDL | all above |
 //! | [`session`] | variables, transactions, prepared statements, SHOW, accounts | all above |
 //!
@@ -30,3 +31,4 @@ pub mod session;
 mod stack;
 pub mod statement;
 pub mod types;
+pub mod views;

@@ -42,6 +42,6 @@ pub use error::TxnError;
 pub use local::{AppendedRows, LocalOptions, LocalPath, LocalStatistics};
 pub use locks::LockTable;
 pub use model::{Intent, IsolationLevel, Page, ReadSet, Reply, Snapshot, TxnId};
-pub use path::{CommitPath, Others};
+pub use path::{CommitObserver, CommitPath, OrderedWrite, Others};
 pub use transaction::{ReadMode, Transaction, UsedPart};
 pub use waiter::Waiter;

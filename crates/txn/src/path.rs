@@ -92,10 +92,41 @@ pub trait CommitPath: Send + Sync + 'static {
         None
     }
 
+    /// Tells `observer` of every commit from now on; false: this path cannot, because others commit
+    /// on the same rows.
+    fn observe(&self, observer: Arc<dyn CommitObserver>) -> bool {
+        let _ = observer;
+        false
+    }
+
+    /// The last version given so far: commits that an observer which is active now does not hear of
+    /// are at or below it.
+    fn assigned(&self) -> Option<Version> {
+        None
+    }
+
     /// Who else works on the same rows. `None`: nobody can.
     fn others(&self) -> Option<&dyn Others> {
         None
     }
+}
+
+/// A write with its place in the commit order; `None` deletes.
+pub type OrderedWrite = (Version, Vec<u8>, Option<Vec<u8>>);
+
+/// Hears of commits in their order, before any snapshot shows them: change data capture inside the
+/// process.
+pub trait CommitObserver: Send + Sync {
+    /// Whether it wants to hear of anything now; asked for each group of commits.
+    fn is_active(&self) -> bool;
+
+    /// Writes that have their places in the commit order, by ascending version. The order is held
+    /// meanwhile: this takes what it needs and returns.
+    fn ordered(&self, writes: &[OrderedWrite]);
+
+    /// All commits up to `version` are about to be shown to new snapshots; `path` reads any version
+    /// from the newest shown one on. No reader is older than `oldest`.
+    fn publishing(&self, path: &dyn CommitPath, version: Version, oldest: Version);
 }
 
 /// Other processes that work on the same rows, each with a path of its own.

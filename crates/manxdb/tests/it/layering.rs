@@ -13,8 +13,9 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Rooms whose answers depend on their inputs alone (DESIGN §4).
-const DETERMINISTIC: [&str; 5] = [
+const DETERMINISTIC: [&str; 6] = [
     "manxdb-ownership",
+    "manxdb-views",
     "manxdb-redis",
     "manxdb-storage",
     "manxdb-txn",
@@ -36,7 +37,7 @@ const RUNTIMES: [&str; 10] = [
 ];
 
 /// Each room with the rooms it may know.
-const BELOW: [(&str, &[&str]); 10] = [
+const BELOW: [(&str, &[&str]); 11] = [
     ("manxdb-ownership", &[]),
     ("manxdb-vault", &[]),
     ("manxdb-redis", &[]),
@@ -45,6 +46,7 @@ const BELOW: [(&str, &[&str]); 10] = [
     ("manxdb-compaction-edge", &[]),
     ("manxdb-storage", &["manxdb-compaction-edge"]),
     ("manxdb-txn", &["manxdb-core", "manxdb-storage"]),
+    ("manxdb-views", &["manxdb-storage"]),
     (
         "manxdb-sql",
         &[
@@ -52,6 +54,7 @@ const BELOW: [(&str, &[&str]); 10] = [
             "manxdb-storage",
             "manxdb-txn",
             "manxdb-vault",
+            "manxdb-views",
         ],
     ),
     (

@@ -94,6 +94,9 @@ pub struct BindContext<'a> {
     pub constants: &'a [DataType],
     /// WITH before an UPDATE or DELETE, whose tables all of its clauses may read.
     pub with: Option<&'a ast::With>,
+    /// The plan's joined rows will be taken from, or put into, a materialized view: they come in no
+    /// order, and all of them are needed.
+    pub for_view: bool,
 }
 
 /// Binds a scalar expression (no aggregates). `place` is MySQL's word for error 1054:

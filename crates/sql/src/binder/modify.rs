@@ -89,6 +89,7 @@ fn empty_parts(group: Group, width: usize) -> SelectParts {
         distinct: false,
         order: Vec::new(),
         limit: None,
+        for_view: false,
     }
 }
 

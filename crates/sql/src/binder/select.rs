@@ -34,6 +34,8 @@ pub(crate) struct SelectParts {
     pub distinct: bool,
     pub order: Vec<(Expr, bool)>,
     pub limit: Option<Limit>,
+    /// See [`super::BindContext::for_view`].
+    pub for_view: bool,
 }
 
 /// A column of the result.
@@ -103,6 +105,7 @@ impl Binder<'_> {
             distinct: is_distinct(select.distinct.as_ref())?,
             order: Vec::new(),
             limit: None,
+            for_view: self.context.for_view,
         };
         if let Some(condition) = &select.selection {
             self.bind_where(condition, &mut parts)?;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Catalog, Database, Table, View};
+use super::{Catalog, Database, MaterializedView, Table, View};
 use crate::types::Collation;
 
 /// One change of the catalog.
@@ -15,6 +15,8 @@ pub(super) enum CatalogChange {
     RemoveTable { database: String, name: String },
     PutView(Arc<View>),
     RemoveView { database: String, name: String },
+    PutMaterialized(Arc<MaterializedView>),
+    RemoveMaterialized { database: String, name: String },
 }
 
 impl CatalogChange {
@@ -47,6 +49,15 @@ impl CatalogChange {
             CatalogChange::RemoveView { database, name } => {
                 within(catalog, database, |database| {
                     database.views.remove(&name.to_lowercase());
+                });
+            }
+            CatalogChange::PutMaterialized(view) => within(catalog, &view.database, |database| {
+                let name = view.name.to_lowercase();
+                database.materialized.insert(name, Arc::clone(view));
+            }),
+            CatalogChange::RemoveMaterialized { database, name } => {
+                within(catalog, database, |database| {
+                    database.materialized.remove(&name.to_lowercase());
                 });
             }
         }

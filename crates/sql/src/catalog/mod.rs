@@ -28,8 +28,8 @@ pub use temporary::TemporaryTables;
 
 pub use schema::{
     CheckConstraint, Column, ColumnDefault, ColumnId, Database, ForeignKey, ForeignKeyAction,
-    Generated, GeneratedKind, Index, IndexColumn, IndexId, IndexState, OwnershipAnnotation, Table,
-    TableId, View,
+    Generated, GeneratedKind, Index, IndexColumn, IndexId, IndexState, MaterializedView,
+    OwnershipAnnotation, Table, TableId, View,
 };
 
 use std::collections::BTreeMap;
@@ -82,6 +82,21 @@ impl Catalog {
         let databases = self.databases.values();
         let tables = databases.flat_map(|database| database.tables.values());
         tables.map(AsRef::as_ref)
+    }
+
+    /// The materialized view `database.name`, if there is one.
+    #[must_use]
+    pub fn materialized(&self, database: &str, name: &str) -> Option<&Arc<MaterializedView>> {
+        self.databases
+            .get(&database.to_lowercase())?
+            .materialized
+            .get(&name.to_lowercase())
+    }
+
+    /// All materialized views.
+    pub fn all_materialized(&self) -> impl Iterator<Item = &Arc<MaterializedView>> {
+        let databases = self.databases.values();
+        databases.flat_map(|database| database.materialized.values())
     }
 
     /// The view `database.name`, if there is one.

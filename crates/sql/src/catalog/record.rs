@@ -12,6 +12,7 @@
 //! sequence   0x00 0x05 ‖ table u32 BE ‖ kind u8              → next value, u64 BE
 //! unfinished 0x00 0x07 ‖ table u32 BE            → record the table has again after a crash
 //! statistics 0x00 0x0e ‖ table u32 BE            → record
+//! materialized view 0x00 0x0f ‖ lower database ‖ 0x00 ‖ lower name → record: the definition alone
 //! (0x00 0x10 and above belong to other rooms: accounts, settings)
 //!
 //! record     format u8 ‖ kind u8 ‖ version u64 BE ‖ id u32 BE ‖ crc32 u32 BE ‖ postcard
@@ -31,7 +32,10 @@ use manxdb_ownership::Edge;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Generated, Index, IndexState, Ownership, Table, TableId, TableStatistics, View};
+use super::{
+    Generated, Index, IndexState, MaterializedView, Ownership, Table, TableId, TableStatistics,
+    View,
+};
 use crate::error::{SqlError, SqlResult};
 use crate::types::Collation;
 
@@ -54,6 +58,7 @@ enum Kind {
     Table = 2,
     View = 3,
     Statistics = 4,
+    MaterializedView = 5,
 }
 
 /// The stored form of a database.
@@ -77,6 +82,7 @@ pub(crate) enum Record {
     Database(DatabaseRecord),
     Table(Box<Table>),
     View(View),
+    MaterializedView(MaterializedView),
 }
 
 pub(crate) const DATABASES: &[u8] = &[0x00, 0x01];
@@ -97,6 +103,8 @@ pub(crate) const ACCOUNT_CHANGES: &[u8] = &[0x00, 0x0a];
 pub(crate) const TURN: &[u8] = &[0x00, 0x0b];
 /// What ANALYZE TABLE found out.
 pub(crate) const STATISTICS: &[u8] = &[0x00, 0x0e];
+/// Definitions of materialized views. A release that does not know them runs the base plans.
+pub(crate) const MATERIALIZED_VIEWS: &[u8] = &[0x00, 0x0f];
 /// First byte of all rows and index entries.
 const DATA: u8 = 0x01;
 
@@ -109,6 +117,17 @@ pub(crate) fn database_key(name: &str) -> Vec<u8> {
 pub(crate) fn relation_key(database: &str, name: &str) -> Vec<u8> {
     [
         RELATIONS,
+        database.to_lowercase().as_bytes(),
+        &[0x00],
+        name.to_lowercase().as_bytes(),
+    ]
+    .concat()
+}
+
+/// Key of the definition of a materialized view.
+pub(crate) fn materialized_key(database: &str, name: &str) -> Vec<u8> {
+    [
+        MATERIALIZED_VIEWS,
         database.to_lowercase().as_bytes(),
         &[0x00],
         name.to_lowercase().as_bytes(),
@@ -215,6 +234,9 @@ impl Record {
             Record::Database(record) => seal(PLAIN, Kind::Database, 0, 0, record),
             Record::Table(table) => encode_table(table),
             Record::View(view) => seal(PLAIN, Kind::View, view.schema_version, 0, view),
+            Record::MaterializedView(view) => {
+                seal(PLAIN, Kind::MaterializedView, view.schema_version, 0, view)
+            }
         }
     }
 
@@ -255,6 +277,7 @@ impl Record {
             2 if header[0] == OWNED => Record::Table(decode_owned(open(body)?)?),
             2 => Record::Table(Box::new(open(body)?)),
             3 => Record::View(open(body)?),
+            5 => Record::MaterializedView(open(body)?),
             _ => return Err(damaged()),
         };
         match &record {

@@ -32,6 +32,8 @@ pub struct Database {
     pub tables: BTreeMap<String, Arc<Table>>,
     /// Views by name.
     pub views: BTreeMap<String, Arc<View>>,
+    /// Materialized views by name.
+    pub materialized: BTreeMap<String, Arc<MaterializedView>>,
 }
 
 /// A table.
@@ -349,6 +351,26 @@ pub struct View {
     pub columns: Vec<String>,
     /// The SELECT, as text.
     pub query: String,
+    /// `user@host` that created it.
+    pub definer: String,
+    /// Grows with every change.
+    pub schema_version: u64,
+}
+
+/// The definition of a materialized view; what it holds is in memory only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MaterializedView {
+    /// Database it lives in, in which its SELECT is bound.
+    pub database: String,
+    /// Name.
+    pub name: String,
+    /// The SELECT, as text, with `?` for the columns of its key.
+    pub query: String,
+    /// Bits of the `sql_mode` it was created under ([`crate::types::SqlMode::bits`]): queries under
+    /// another may mean something else.
+    pub sql_mode: u32,
+    /// `collation_connection` it was created under.
+    pub collation: Collation,
     /// `user@host` that created it.
     pub definer: String,
     /// Grows with every change.

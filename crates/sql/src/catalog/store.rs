@@ -15,7 +15,9 @@ use super::name_locks::NameLocks;
 use super::record::{self, DatabaseRecord, Record};
 use super::sequences::Sequences;
 use super::shared::Heard;
-use super::{Catalog, Database, IndexState, Sealing, Table, TableId, TableStatistics, View};
+use super::{
+    Catalog, Database, IndexState, MaterializedView, Sealing, Table, TableId, TableStatistics, View,
+};
 use crate::error::{SqlError, SqlResult};
 use crate::types::Collation;
 
@@ -209,7 +211,11 @@ impl CatalogStore {
             version: 1,
             ..Catalog::default()
         };
-        for prefix in [record::DATABASES, record::RELATIONS] {
+        for prefix in [
+            record::DATABASES,
+            record::RELATIONS,
+            record::MATERIALIZED_VIEWS,
+        ] {
             let mut range = KeyRange::prefix(prefix);
             loop {
                 let page = txn.scan(&range, Direction::Forward, CHUNK, ReadMode::Plain)?;
@@ -314,6 +320,14 @@ fn insert(catalog: &mut Catalog, record: Record) -> SqlResult<()> {
                 .views
                 .insert(view.name.to_lowercase(), Arc::new(view));
         }
+        Record::MaterializedView(view) => {
+            // An older release that dropped the database knew nothing of its definitions.
+            let home = catalog.databases.get_mut(&view.database.to_lowercase());
+            if let Some(home) = home {
+                let known = &mut Arc::make_mut(home).materialized;
+                known.insert(view.name.to_lowercase(), Arc::new(view));
+            }
+        }
     }
     Ok(())
 }
@@ -398,6 +412,10 @@ impl<'a> Edit<'a> {
             self.txn
                 .delete(record::relation_key(&view.database, &view.name))?;
         }
+        for view in database.materialized.values() {
+            self.txn
+                .delete(record::materialized_key(&view.database, &view.name))?;
+        }
         Ok(database.tables.values().map(|table| table.id).collect())
     }
 
@@ -464,6 +482,29 @@ impl<'a> Edit<'a> {
         self.catalog.database(database)?;
         self.txn.delete(record::relation_key(database, name))?;
         self.record(CatalogChange::RemoveView {
+            database: database.to_string(),
+            name: name.to_string(),
+        });
+        Ok(())
+    }
+
+    /// Creates a materialized view.
+    pub(crate) fn put_materialized(&mut self, view: MaterializedView) -> SqlResult<()> {
+        let key = record::materialized_key(&view.database, &view.name);
+        self.txn
+            .get(&record::database_key(&view.database), ReadMode::Validate)?;
+        self.catalog.database(&view.database)?;
+        let bytes = Record::MaterializedView(view.clone()).encode()?;
+        self.txn.put(key, bytes)?;
+        self.record(CatalogChange::PutMaterialized(Arc::new(view)));
+        Ok(())
+    }
+
+    /// Removes a materialized view.
+    pub(crate) fn remove_materialized(&mut self, database: &str, name: &str) -> SqlResult<()> {
+        self.catalog.database(database)?;
+        self.txn.delete(record::materialized_key(database, name))?;
+        self.record(CatalogChange::RemoveMaterialized {
             database: database.to_string(),
             name: name.to_string(),
         });

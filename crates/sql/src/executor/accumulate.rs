@@ -307,7 +307,13 @@ fn document(json: serde_json::Value) -> SqlResult<Value> {
     Ok(Value::Json(Arc::new(types::normalise(json))))
 }
 
-fn exact_result(call: &AggregateCall, whole: i128, decimal: Option<&Decimal>, count: u64) -> Value {
+/// SUM or AVG of integers and decimals.
+pub(crate) fn exact_result(
+    call: &AggregateCall,
+    whole: i128,
+    decimal: Option<&Decimal>,
+    count: u64,
+) -> Value {
     let scale = match call.ty {
         DataType::Decimal { scale, .. } => i64::from(scale),
         _ => 0,

@@ -73,7 +73,7 @@ pub(super) fn fewest<'p>(
 
 /// Counts entries, and keeps them where reading them promises nothing to anyone.
 fn look(run: &Run<'_>, range: &KeyRange, limit: usize) -> SqlResult<(usize, Option<Entries>)> {
-    let txn = run.context.txn;
+    let txn = run.txn();
     if run.mode.locks() || txn.records(run.mode) {
         return Ok((txn.count_up_to(range, limit)?, None));
     }

@@ -97,12 +97,12 @@ impl Memory {
 }
 
 /// Bytes a row takes, about.
-pub(super) fn row_bytes(row: &Row) -> usize {
+pub(crate) fn row_bytes(row: &Row) -> usize {
     size_of::<Row>() + row.iter().map(value_bytes).sum::<usize>()
 }
 
 /// Bytes a value takes, about.
-pub(super) fn value_bytes(value: &Value) -> usize {
+pub(crate) fn value_bytes(value: &Value) -> usize {
     size_of::<Value>()
         + match value {
             Value::Text(text) => text.len(),

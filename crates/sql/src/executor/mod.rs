@@ -29,15 +29,20 @@ mod spill;
 mod subquery;
 mod sweep;
 mod used;
+mod view;
 mod window;
 
 #[cfg(test)]
 mod tests;
 
+pub(crate) use accumulate::exact_result;
 pub use analyze::{Analysis, NodeFigures};
 pub(crate) use collected::collect;
+pub(crate) use memory::{row_bytes, value_bytes};
 pub use spill::{SpillFile, SpillSpace};
+pub(crate) use spill::{decode_kept, encode_kept};
 pub use subquery::SubqueryRunner;
+pub(crate) use view::{Upkeep, upkeep_rows};
 
 use manxdb_txn::{ReadMode, Transaction, Waiter};
 

@@ -19,6 +19,7 @@ use super::set_operation::SetOperationOp;
 use super::sort::Sort;
 use super::source::{CteOp, DerivedOp, RecursiveOp, VirtualOp};
 use super::spill::SpillSpace;
+use super::view::{Before, ViewOp, ViewRowsOp};
 use super::window::WindowOp;
 use crate::binder::VirtualTables;
 use crate::error::SqlResult;
@@ -32,6 +33,8 @@ const CHECK_EVERY: u32 = 256;
 /// The part of an [`ExecContext`] that reading needs.
 pub(super) struct Reading<'a> {
     pub txn: &'a Transaction,
+    /// The state before a commit whose deltas are computed.
+    pub before: Option<&'a Transaction>,
     pub virtual_tables: &'a dyn VirtualTables,
     pub waiter: &'a dyn Waiter,
     pub eval: &'a EvalContext<'a>,
@@ -43,6 +46,7 @@ impl<'a> Reading<'a> {
     pub fn of(context: &'a ExecContext<'a>) -> Self {
         Self {
             txn: context.txn,
+            before: None,
             virtual_tables: context.virtual_tables,
             waiter: context.waiter,
             eval: context.eval,
@@ -61,7 +65,11 @@ pub(super) struct Run<'a> {
     pub memory: Memory,
     /// Rows recursive CTEs show to their own step.
     pub ctes: RefCell<BTreeMap<usize, Rc<Vec<Row>>>>,
+    /// What a materialized view holds for this run.
+    pub view_rows: RefCell<Vec<Row>>,
     pub analysis: Option<&'a Analysis>,
+    /// What is read now is read as before a commit: see [`Node::Before`].
+    is_before: Cell<bool>,
     ticks: Cell<u32>,
 }
 
@@ -78,9 +86,27 @@ impl<'a> Run<'a> {
             mode,
             memory: Memory::new(context.memory_limit),
             ctes: RefCell::default(),
+            view_rows: RefCell::default(),
             analysis,
+            is_before: Cell::new(false),
             ticks: Cell::new(0),
         }
+    }
+
+    /// Where stored tables are read.
+    pub fn txn(&self) -> &'a Transaction {
+        match self.context.before {
+            Some(before) if self.is_before.get() => before,
+            _ => self.context.txn,
+        }
+    }
+
+    /// Runs `work`, whose reads see the state before the commit.
+    pub fn before<T>(&self, work: impl FnOnce() -> T) -> T {
+        let outside = self.is_before.replace(true);
+        let done = work();
+        self.is_before.set(outside);
+        done
     }
 
     /// To be called for every row touched.
@@ -98,7 +124,7 @@ impl<'a> Run<'a> {
     /// Whether reading before a row is asked for is harmless, when this many of them will be: a
     /// read that locks, or is validated at commit, takes what it must and no more.
     pub fn reads_ahead(&self, demand: Demand) -> bool {
-        let is_wanted = demand == Demand::All || !self.context.txn.records(self.mode);
+        let is_wanted = demand == Demand::All || !self.txn().records(self.mode);
         is_wanted && !self.mode.locks()
     }
 
@@ -180,7 +206,9 @@ fn build_plain<'p>(node: &'p Node, making: Making) -> BoxedOperator<'p> {
     match node {
         Node::Single => Box::new(Single::default()),
         Node::Values(rows) => Box::new(ValuesOp::new(rows)),
-        Node::From { width, input: from } => Box::new(From::new(*width, input(from))),
+        Node::From {
+            width, input: from, ..
+        } => Box::new(From::new(*width, input(from))),
         Node::Scan(scan) => Box::new(ScanOp::new(scan, making.demand)),
         Node::Virtual(source) => Box::new(VirtualOp::new(source)),
         Node::Derived(source) => Box::new(DerivedOp::new(source, input(&source.node))),
@@ -232,5 +260,8 @@ fn build_plain<'p>(node: &'p Node, making: Making) -> BoxedOperator<'p> {
             whole(&recursive.anchor),
             whole(&recursive.step),
         )),
+        Node::View(lookup) => Box::new(ViewOp::new(lookup, making)),
+        Node::ViewRows => Box::new(ViewRowsOp::default()),
+        Node::Before(scan) => Box::new(Before(input(scan))),
     }
 }

@@ -19,7 +19,7 @@ use crate::types::Value;
 /// Whether the rows that `scan` reads are looked at before they are locked: there must be more
 /// conditions than those that say where to look.
 pub(super) fn passes_by(run: &Run<'_>, scan: &Scan) -> bool {
-    run.context.txn.passes_rows_by(run.mode)
+    run.txn().passes_rows_by(run.mode)
         && scan.predicates.len() > scan.access.parts.len()
         && !scan
             .predicates
@@ -37,7 +37,7 @@ pub(super) fn page(
 ) -> SqlResult<(Entries, Option<KeyRange>)> {
     let mut asking = Asking::new(run, scan, access.index.is_some(), base);
     let mut look = |view: &View<'_>, key: &[u8], value: &[u8]| asking.look(view, key, value);
-    let txn = run.context.txn;
+    let txn = run.txn();
     let page = txn.scan_wanted(range, direction, reach, run.mode, &mut look);
     let page = asking.answer(page)?;
     Ok((page.entries, page.rest))
@@ -52,7 +52,7 @@ pub(super) fn get(
 ) -> SqlResult<Option<Vec<u8>>> {
     let mut asking = Asking::new(run, scan, access.index.is_some(), base);
     let mut look = |view: &View<'_>, key: &[u8], value: &[u8]| asking.look(view, key, value);
-    let value = run.context.txn.get_wanted(key, run.mode, &mut look);
+    let value = run.txn().get_wanted(key, run.mode, &mut look);
     asking.answer(value)
 }
 

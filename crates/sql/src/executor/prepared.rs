@@ -207,7 +207,7 @@ impl Prepared {
         if keys.is_empty() {
             return Ok(());
         }
-        let values = run.context.txn.get_many_used(&keys, run.mode, used)?;
+        let values = run.txn().get_many_used(&keys, run.mode, used)?;
         assert_eq!(
             values.len(),
             keys.len(),
@@ -235,7 +235,7 @@ impl Prepared {
         if ranges.is_empty() {
             return Ok(());
         }
-        let txn = run.context.txn;
+        let txn = run.txn();
         let pages = txn.scan_many(&ranges, self.limit, run.mode)?;
         assert_eq!(
             pages.len(),

@@ -195,7 +195,7 @@ impl<'p> ScanOp<'p> {
             return Ok(values);
         }
         let used = used_part(run, self.scan).filter(|_| are_rows);
-        let txn = run.context.txn;
+        let txn = run.txn();
         Ok(txn.get_many_used(keys, run.mode, used.as_ref())?)
     }
 
@@ -228,7 +228,7 @@ impl<'p> ScanOp<'p> {
             prepared
         } else {
             let limit = self.page_size;
-            let page = run.context.txn.scan(&range, direction, limit, run.mode)?;
+            let page = run.txn().scan(&range, direction, limit, run.mode)?;
             self.page_size = self.next_page_size(run);
             let goes_on = page.len() == limit;
             (Rc::new(page), goes_on)
@@ -274,7 +274,7 @@ impl<'p> ScanOp<'p> {
 
     fn sweep_page(&mut self, run: &Run<'_>, sweep: Sweep) -> SqlResult<()> {
         let limit = self.page_size;
-        let txn = run.context.txn;
+        let txn = run.txn();
         let mut page = txn.scan(sweep.range(), Direction::Forward, limit, run.mode)?;
         match sweep.take(&mut page, limit) {
             Next::Page(sweep) => self.sweep = Some(sweep),
@@ -420,7 +420,7 @@ pub(super) fn assemble(
 /// Whether own writes may stand among rows of an older state: REPEATABLE READ writes the newest
 /// state and reads its snapshot.
 fn is_mixed(run: &Run<'_>) -> bool {
-    let txn = run.context.txn;
+    let txn = run.txn();
     txn.isolation() == IsolationLevel::RepeatableRead && txn.has_writes()
 }
 
@@ -440,7 +440,7 @@ impl Operator for ScanOp<'_> {
         }
         let reverse = self.access.reverse;
         // A read that locks or is validated at commit takes what it must and no more.
-        let may_sweep = !reverse && !run.mode.locks() && !run.context.txn.records(run.mode);
+        let may_sweep = !reverse && !run.mode.locks() && !run.txn().records(run.mode);
         match places(run, &self.scan.table, self.access, base, may_sweep)? {
             Places::Points(mut keys) => {
                 if reverse {

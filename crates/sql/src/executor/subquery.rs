@@ -73,6 +73,7 @@ impl<'a> SubqueryRunner<'a> {
         crate::stack::check(crate::stack::RUNNING_BYTES)?;
         let reading = Reading {
             txn: self.txn,
+            before: None,
             virtual_tables: self.virtual_tables,
             waiter: self.waiter,
             eval,

@@ -41,7 +41,7 @@ impl UsedPart for UsedColumns {
 
 /// What `scan` uses of its rows, where validation will look at them.
 pub(super) fn used_part(run: &Run<'_>, scan: &Scan) -> Option<Arc<dyn UsedPart>> {
-    if run.mode.locks() || !run.context.txn.records(run.mode) || scan.key_slot.is_some() {
+    if run.mode.locks() || !run.txn().records(run.mode) || scan.key_slot.is_some() {
         return None;
     }
     Some(Arc::new(UsedColumns {

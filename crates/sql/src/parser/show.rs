@@ -8,7 +8,8 @@ use super::tree::{Show, Special};
 use super::words::{expect, name, peek_is, take, take_all, take_any};
 
 /// Spellings of two words or more and their first spelling.
-const LONG: [(&[&str], &str); 25] = [
+const LONG: [(&[&str], &str); 26] = [
+    (&["MATERIALIZED", "VIEWS"], "MATERIALIZED VIEWS"),
     (&["GDPR", "REQUESTS"], "GDPR REQUESTS"),
     (&["TABLE", "STATUS"], "TABLE STATUS"),
     (&["OPEN", "TABLES"], "OPEN TABLES"),

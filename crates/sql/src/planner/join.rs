@@ -91,6 +91,23 @@ impl<'a> Planner<'a> {
         self.plan_group(group, &[], Vec::new(), wish)
     }
 
+    /// As [`Planner::plan`], over rows that have the slots `outer`.
+    pub fn plan_over(&self, group: Group, outer: &[Range<usize>]) -> Planned {
+        let mut build = Build {
+            planner: self,
+            outer,
+            bound: outer.to_vec(),
+            conditions: group.conjuncts.into_iter().map(Condition::new).collect(),
+            current: Some(unkeyed(Node::Single, 1.0)),
+            straight: true,
+            alone: false,
+        };
+        for member in group.members {
+            build.place(member, &Wish::default());
+        }
+        build.complete()
+    }
+
     fn plan_tree(&self, tree: Tree, outer: &[Range<usize>], extra: Vec<Expr>) -> Planned {
         let wish = Wish::default();
         match tree {

@@ -5,11 +5,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::delta::Joined;
 use super::walk;
 use crate::binder::AggregateCall;
 use crate::catalog::{Column, Table};
 use crate::expr::Expr;
-use crate::types::{Collation, DataType};
+use crate::types::{Collation, DataType, Value};
+use crate::views::Maintained;
 
 /// An operator with its inputs.
 #[derive(Debug, Clone)]
@@ -24,6 +26,8 @@ pub enum Node {
         width: usize,
         /// The tables.
         input: Box<Node>,
+        /// For a view: the tables before their order was chosen.
+        joined: Option<Arc<Joined>>,
     },
     /// A stored table.
     Scan(Box<Scan>),
@@ -89,6 +93,12 @@ pub enum Node {
     SetOperation(Box<SetOperation>),
     /// Computes a recursive CTE to its fixpoint.
     Recursive(Box<Recursive>),
+    /// The answer of a materialized view, or of the base plan. Always the root.
+    View(Box<ViewLookup>),
+    /// In a [`ViewLookup::tail`]: what the view holds under the key.
+    ViewRows,
+    /// In a delta of a view: a scan of the state before the commit.
+    Before(Box<Node>),
 }
 
 /// LIMIT and OFFSET, evaluated when the plan runs.
@@ -340,4 +350,21 @@ pub struct Recursive {
     pub columns: Vec<Column>,
     /// Types of what the step gives, to be stored in the columns.
     pub step_types: Vec<DataType>,
+}
+
+/// A query that a materialized view may answer.
+#[derive(Debug, Clone)]
+pub struct ViewLookup {
+    /// The view.
+    pub view: Arc<Maintained>,
+    /// The key, one expression a column.
+    pub keys: Vec<Expr>,
+    /// Parameters that must have these values for the view to be the one.
+    pub guards: Vec<(usize, Value)>,
+    /// What is left to do with what the view holds: [`Node::ViewRows`] stands in it.
+    pub tail: Node,
+    /// Gives the rows to fill the key with.
+    pub fill: Node,
+    /// The plan without the view.
+    pub base: Node,
 }

@@ -1,5 +1,8 @@
 //! The operators of one SELECT, stacked on its joined tables.
 
+use std::sync::Arc;
+
+use super::delta::Joined;
 use super::join::{Planner, Wish};
 use super::physical::{Aggregate, Limit, Node, SortKey, Window};
 use super::walk;
@@ -15,15 +18,26 @@ pub(crate) fn plan_select(mut parts: SelectParts) -> BoundQuery {
     super::having::push_down(&mut parts);
     read_held_expressions(&mut parts);
     let used = used_slots(&parts);
-    let extreme = extreme(&mut parts);
+    let extreme = if parts.for_view {
+        None
+    } else {
+        extreme(&mut parts)
+    };
     let wish = extreme.unwrap_or_else(|| wish(&parts));
     let group = std::mem::take(&mut parts.group);
+    let joined = parts.for_view.then(|| {
+        Arc::new(Joined {
+            group: group.clone(),
+            used: used.clone(),
+        })
+    });
     let planned = Planner::new(&used).plan(group, &wish);
     let sorted = planned.ordered;
     let mut rows = planned.rows;
     let mut node = Node::From {
         width: parts.width,
         input: Box::new(planned.node),
+        joined,
     };
     if sorted && parts.aggregated {
         node = first_row(node);
@@ -123,6 +137,7 @@ pub(crate) fn plan_modify_rows(mut parts: SelectParts, scope: &Scope) -> Node {
     let node = Node::From {
         width: parts.width,
         input: Box::new(planned.node),
+        joined: None,
     };
     if parts.order.is_empty() && parts.limit.is_none() && parts.width == width {
         return node;
@@ -230,9 +245,9 @@ pub(super) fn used_slots(parts: &SelectParts) -> Vec<bool> {
 fn wish(parts: &SelectParts) -> Wish {
     let mut wish = Wish {
         order: Vec::new(),
-        limited: parts.limit.is_some(),
+        limited: parts.limit.is_some() && !parts.for_view,
     };
-    if parts.aggregated || !parts.windows.is_empty() {
+    if parts.aggregated || !parts.windows.is_empty() || parts.for_view {
         return wish;
     }
     for (key, descending) in &parts.order {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::Plan;
-use super::physical::{KeyPart, Limit, Node};
+use super::physical::{KeyPart, Limit, Node, Scan};
 use crate::expr::{Expr, ExprKind};
 
 /// A column reference: `(depth, index)`.
@@ -193,9 +193,12 @@ fn limit_exprs(limit: &Limit, each: &mut dyn FnMut(&Expr)) {
 /// Direct inputs of an operator.
 pub fn inputs(node: &Node) -> Vec<&Node> {
     match node {
-        Node::Single | Node::Values(_) | Node::Scan(_) | Node::Virtual(_) | Node::CteScan(_) => {
-            Vec::new()
-        }
+        Node::Single
+        | Node::Values(_)
+        | Node::Scan(_)
+        | Node::Virtual(_)
+        | Node::CteScan(_)
+        | Node::ViewRows => Vec::new(),
         Node::From { input, .. }
         | Node::Filter { input, .. }
         | Node::Project { input, .. }
@@ -209,14 +212,20 @@ pub fn inputs(node: &Node) -> Vec<&Node> {
         Node::Window(window) => vec![&window.input],
         Node::SetOperation(operation) => vec![&operation.left, &operation.right],
         Node::Recursive(recursive) => vec![&recursive.anchor, &recursive.step],
+        // What is left to do with a hit is a part of the same query.
+        Node::View(lookup) => vec![&lookup.base],
+        Node::Before(scan) => vec![scan],
     }
 }
 
 fn inputs_mut(node: &mut Node) -> Vec<&mut Node> {
     match node {
-        Node::Single | Node::Values(_) | Node::Scan(_) | Node::Virtual(_) | Node::CteScan(_) => {
-            Vec::new()
-        }
+        Node::Single
+        | Node::Values(_)
+        | Node::Scan(_)
+        | Node::Virtual(_)
+        | Node::CteScan(_)
+        | Node::ViewRows => Vec::new(),
         Node::From { input, .. }
         | Node::Filter { input, .. }
         | Node::Project { input, .. }
@@ -230,6 +239,32 @@ fn inputs_mut(node: &mut Node) -> Vec<&mut Node> {
         Node::Window(window) => vec![&mut window.input],
         Node::SetOperation(operation) => vec![&mut operation.left, &mut operation.right],
         Node::Recursive(recursive) => vec![&mut recursive.anchor, &mut recursive.step],
+        Node::View(lookup) => vec![&mut lookup.base],
+        Node::Before(scan) => vec![scan],
+    }
+}
+
+/// Every scan of a stored table, subqueries aside.
+pub fn scans<'n>(node: &'n Node, each: &mut dyn FnMut(&'n Scan)) {
+    if let Node::Scan(scan) = node {
+        each(scan);
+    }
+    for input in inputs(node) {
+        scans(input, each);
+    }
+}
+
+/// Lets scans for which `is_before` holds see the state before a commit.
+pub fn date_scans(node: &mut Node, is_before: &dyn Fn(&Scan) -> bool) {
+    if let Node::Scan(scan) = node
+        && is_before(scan)
+    {
+        let dated = std::mem::replace(node, Node::Single);
+        *node = Node::Before(Box::new(dated));
+        return;
+    }
+    for input in inputs_mut(node) {
+        date_scans(input, is_before);
     }
 }
 

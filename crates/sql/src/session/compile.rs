@@ -159,6 +159,7 @@ impl Session {
             &self.state.temporary,
         );
         needs.extend(self.needs_of_source(&parsed, &catalog, database.as_deref()));
+        let plan = plan.map(|plan| self.with_view(plan, &parsed, &catalog, database.as_deref()));
         Ok(Compiled {
             kind: kind_of(&parsed),
             uncut: self.uncut(&parsed, &catalog, database.as_deref())?,
@@ -244,9 +245,17 @@ fn counts_found_rows(parsed: &Parsed) -> bool {
     }
 }
 
+/// CREATE MATERIALIZED VIEW: a `?` stands for a column of the key.
+fn defines_materialized(parsed: &Parsed) -> bool {
+    match &parsed.statement {
+        Statement::CreateView(create) => parsed.special.is_none() && create.materialized,
+        _ => false,
+    }
+}
+
 /// 1064 for a `?` outside a prepared statement.
 fn refuse_parameters(parsed: &Parsed) -> SqlResult<()> {
-    if parsed.param_count == 0 {
+    if parsed.param_count == 0 || defines_materialized(parsed) {
         return Ok(());
     }
     let from = parsed.text.find('?').unwrap_or(0);

@@ -57,8 +57,11 @@ impl Compiled {
             "HY000",
             "This command is not supported in the prepared statement protocol yet",
         ));
-        if matches!(self.parsed.statement, sqlparser::ast::Statement::Use(_)) {
-            return refused;
+        match &self.parsed.statement {
+            sqlparser::ast::Statement::Use(_) => return refused,
+            // Its `?` are no parameters.
+            sqlparser::ast::Statement::CreateView(create) if create.materialized => return refused,
+            _ => {}
         }
         match &self.parsed.special {
             Some(

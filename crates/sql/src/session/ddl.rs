@@ -42,6 +42,9 @@ impl Session {
                 return Err(manxdb_txn::TxnError::ReadOnly.into());
             }
         }
+        if is_materialized_view(parsed) {
+            self.require_view_upkeep()?;
+        }
         self.open_for_statement(true, false);
         let warnings = RefCell::default();
         let result = self.execute_ddl(parsed, &warnings);
@@ -50,6 +53,7 @@ impl Session {
         }
         self.take_warnings(warnings.into_inner());
         let outcome = result?;
+        self.forget_dropped_views(parsed);
         self.forget_dropped_database();
         Ok(outcome)
     }
@@ -97,6 +101,14 @@ impl Session {
         })
     }
 
+    /// After DROP MATERIALIZED VIEW and DROP DATABASE: what is gone holds nothing.
+    fn forget_dropped_views(&self, parsed: &Parsed) {
+        if matches!(parsed.statement, sqlparser::ast::Statement::Drop { .. }) {
+            let instance = self.instance();
+            instance.views.forget_dropped(&instance.store.current());
+        }
+    }
+
     /// After DROP DATABASE of the current one there is none.
     fn forget_dropped_database(&mut self) {
         let gone = self.database().is_some_and(|name| {
@@ -106,6 +118,16 @@ impl Session {
         if gone {
             self.set_current_database(None);
         }
+    }
+}
+
+/// CREATE MATERIALIZED VIEW.
+fn is_materialized_view(parsed: &Parsed) -> bool {
+    match &parsed.statement {
+        sqlparser::ast::Statement::CreateView(create) => {
+            parsed.special.is_none() && create.materialized
+        }
+        _ => false,
     }
 }
 

@@ -122,6 +122,17 @@ impl Session {
         catalog: &Catalog,
         database: Option<&str>,
     ) -> SqlResult<Option<StatementPlan>> {
+        self.plan_as(parsed, catalog, database, false)
+    }
+
+    /// As [`Session::plan`]; `for_view`: see [`BindContext::for_view`].
+    pub(super) fn plan_as(
+        &self,
+        parsed: &Parsed,
+        catalog: &Catalog,
+        database: Option<&str>,
+        for_view: bool,
+    ) -> SqlResult<Option<StatementPlan>> {
         let settings = self.state.settings();
         let tables = SessionTables::new(&self.state, catalog);
         let context = BindContext {
@@ -133,6 +144,7 @@ impl Session {
             source: Some(&parsed.text),
             constants: &parsed.constants,
             with: None,
+            for_view,
         };
         match &parsed.special {
             Some(Special::LoadData(load)) => statement::plan_load(&context, load).map(Some),

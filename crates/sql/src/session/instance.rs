@@ -23,6 +23,7 @@ use crate::catalog::{CatalogStore, Sealing, Table};
 use crate::error::{SqlError, SqlResult};
 use crate::statement::owners::OwnerGraph;
 use crate::types::Value;
+use crate::views::Views;
 
 /// One database server: catalog, accounts, global variables, sessions.
 pub struct Instance {
@@ -47,6 +48,8 @@ pub struct Instance {
     pub(super) requests_running: RunningRequests,
     /// The vault, which rows of owned tables are sealed by.
     pub(super) sealing: Sealing,
+    /// Materialized views in use.
+    pub(super) views: Arc<Views>,
     /// Links of ownership, of the catalog they were last asked of.
     owner_graph: ArcSwap<(u64, Option<Arc<OwnerGraph>>)>,
     next_connection: AtomicU64,
@@ -107,6 +110,7 @@ impl Instance {
             changed_rows: ChangedRows::default(),
             requests_running: RunningRequests::default(),
             sealing,
+            views: Arc::default(),
             owner_graph: ArcSwap::default(),
             next_connection: AtomicU64::new(1),
             next_transaction: AtomicU64::new(1),
@@ -117,6 +121,7 @@ impl Instance {
         if let Err(error) = instance.redo_erasures() {
             tracing::warn!(%error, "keys of people who were forgotten are not erased yet");
         }
+        instance.views.attach(&instance.path);
         Ok(Arc::new(instance))
     }
 
@@ -311,6 +316,12 @@ impl Instance {
             "40001",
             "Deadlock found when trying to get lock; try restarting transaction",
         ))
+    }
+
+    /// Plants defects in the upkeep of materialized views.
+    #[cfg(feature = "mutants")]
+    pub fn plant_in_views(&self, mutants: manxdb_views::mutants::Mutants) {
+        self.views.plant(mutants);
     }
 
     /// Links of ownership in the catalog as it is; `None` when no table says whose its rows are.

@@ -52,6 +52,7 @@ mod state;
 mod temporary;
 mod transaction;
 mod variables;
+mod views;
 mod waiter;
 
 pub use host::{AccountAuth, ClientInfo, CompressionInfo, Host, InstanceOptions, TlsInfo};

@@ -68,6 +68,7 @@ impl Session {
         }
         if global {
             self.instance().globals.write().set(position, checked);
+            self.bound_views();
             return Ok(());
         }
         self.before_session_change(definition.name, &checked)?;

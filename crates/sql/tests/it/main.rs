@@ -11,6 +11,7 @@ mod half_done;
 mod index_choice;
 mod isolation;
 mod load_data;
+mod materialized;
 mod nesting;
 mod online_changes;
 mod owners;

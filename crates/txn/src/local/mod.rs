@@ -19,8 +19,8 @@ mod recent;
 mod rows;
 mod staged;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use manxdb_storage::{
     Appended, Direction, Durability, Engine, KeyRange, StorageError, Version, WriteBatch,
@@ -35,7 +35,7 @@ use self::staged::{Order, Staged, left_untouched};
 use crate::error::TxnError;
 use crate::locks::LockTable;
 use crate::model::{Intent, Page, ReadSet, Reply, Snapshot};
-use crate::path::CommitPath;
+use crate::path::{CommitObserver, CommitPath};
 use crate::procedure::{Call, OneShard, Registry, Values, run_attempts};
 use crate::ranges::is_empty;
 use crate::waiter::Waiter;
@@ -69,6 +69,7 @@ pub struct LocalPath {
     locks: LockTable,
     counters: Counters,
     procedures: Registry,
+    observer: OnceLock<Arc<dyn CommitObserver>>,
     #[cfg(feature = "mutants")]
     mutants: Mutex<crate::mutants::Mutants>,
 }
@@ -119,6 +120,7 @@ impl LocalPath {
             locks: LockTable::default(),
             counters: Counters::default(),
             procedures: Registry::default(),
+            observer: OnceLock::new(),
             #[cfg(feature = "mutants")]
             mutants: Mutex::default(),
         })
@@ -286,7 +288,15 @@ impl LocalPath {
         if self.mutants.lock().publish_before_write {
             return;
         }
+        if let Some(observer) = self.active_observer() {
+            observer.publishing(self, version, self.pins.oldest());
+        }
         self.pins.publish(version);
+    }
+
+    fn active_observer(&self) -> Option<&dyn CommitObserver> {
+        let observer = self.observer.get().map(Arc::as_ref);
+        observer.filter(|observer| observer.is_active())
     }
 
     #[cfg_attr(not(feature = "mutants"), allow(clippy::unused_self))]
@@ -362,6 +372,9 @@ impl LocalPath {
         match &appended {
             Ok(appended) => {
                 order.last_appended = appended.clone();
+                if let Some(observer) = self.active_observer() {
+                    observer.ordered(&batch.writes);
+                }
                 self.order_written(order.assigned);
             }
             Err(failure) if !left_untouched(failure) => order.break_off(failure),
@@ -403,6 +416,14 @@ impl LocalPath {
 }
 
 impl CommitPath for LocalPath {
+    fn observe(&self, observer: Arc<dyn CommitObserver>) -> bool {
+        self.observer.set(observer).is_ok()
+    }
+
+    fn assigned(&self) -> Option<Version> {
+        Some(self.order.lock().assigned)
+    }
+
     fn snapshot(&self) -> Reply<Result<Snapshot, TxnError>> {
         let snapshot = self.pins.snapshot();
         #[cfg(feature = "mutants")]

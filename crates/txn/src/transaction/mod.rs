@@ -164,6 +164,23 @@ impl Transaction {
         }
     }
 
+    /// Reads the state at `version`, which the caller knows to be kept, and writes nothing.
+    #[must_use]
+    pub fn at(path: Arc<dyn CommitPath>, version: Version, waiter: Arc<dyn Waiter>) -> Self {
+        let reader = Self::begin(
+            path,
+            TxnId(u64::MAX),
+            IsolationLevel::RepeatableRead,
+            waiter,
+        );
+        {
+            let mut inner = reader.inner.borrow_mut();
+            inner.read_only = true;
+            inner.snapshot = Some(Snapshot { version, pin: None });
+        }
+        reader
+    }
+
     /// Plants a defect, to prove that the tests would find it.
     #[cfg(feature = "mutants")]
     pub fn plant(&self, mutants: crate::mutants::Mutants) {
@@ -376,6 +393,28 @@ impl Transaction {
     #[must_use]
     pub fn has_written(&self, key: &[u8]) -> bool {
         self.inner.borrow().writes.get(key).is_some()
+    }
+
+    /// The version that plain reads see, where all that they read of `ranges` is what was committed
+    /// up to it and need not be validated: nothing of them is written, and the level promises no more.
+    ///
+    /// # Errors
+    /// Those of asking the path; [`TxnError::Conflict`] when the transaction has been lost.
+    pub fn unwritten_version(&self, ranges: &[KeyRange]) -> Result<Option<Version>, TxnError> {
+        self.check_usable()?;
+        if self.records(ReadMode::Plain) {
+            return Ok(None);
+        }
+        let is_written = {
+            let inner = self.inner.borrow();
+            let writes = inner.visible_writes();
+            let mut ranges = ranges.iter();
+            ranges.any(|range| writes.first(range, Direction::Forward).is_some())
+        };
+        if is_written {
+            return Ok(None);
+        }
+        Ok(Some(self.view()?.version))
     }
 
     /// Whether anything was written.

@@ -11,6 +11,25 @@ mod partitions;
 pub(super) use file::{RowFile, RowReader};
 pub(super) use partitions::{Partitioned, Partitions, next_keyed};
 
+/// A row as bytes that are the same for the same row, for as long as the process lives.
+///
+/// # Errors
+/// 1105 for JSON that cannot be written.
+pub(crate) fn encode_kept(row: &[crate::types::Value]) -> crate::error::SqlResult<Vec<u8>> {
+    let mut out = Vec::new();
+    codec::encode(row, &mut out)?;
+    Ok(out)
+}
+
+/// Back from [`encode_kept`].
+///
+/// # Errors
+/// 1105 when the bytes are not such a row.
+pub(crate) fn decode_kept(mut bytes: &[u8]) -> crate::error::SqlResult<crate::types::Row> {
+    let row = codec::decode(&mut bytes).filter(|_| bytes.is_empty());
+    row.ok_or_else(|| crate::error::SqlError::internal("a row that is kept cannot be read"))
+}
+
 /// Where temporary files are made.
 pub trait SpillSpace: Send + Sync + 'static {
     /// An empty file that nobody else sees, and that is gone when it is dropped or the process

@@ -269,6 +269,7 @@ impl World {
             source,
             constants: &[],
             with: None,
+            for_view: false,
         }
     }
 
@@ -330,6 +331,7 @@ impl World {
         let reading = Reading {
             spill: None,
             txn: &self.txn,
+            before: None,
             virtual_tables: &NoVirtualTables,
             waiter: &Alone,
             eval: &eval,

@@ -156,6 +156,9 @@ fn describe(node: &Node) -> String {
             format!("{op}{}", if operation.all { " all" } else { "" })
         }
         Node::Recursive(_) => "Repeat until convergence".to_string(),
+        Node::View(lookup) => format!("View lookup on {}, else:", lookup.view.shown()),
+        Node::ViewRows => "Rows of the view".to_string(),
+        Node::Before(_) => "Before the commit".to_string(),
         Node::From { .. } | Node::Project { .. } | Node::Cut { .. } => String::new(),
     }
 }

@@ -70,6 +70,7 @@ impl<'a> Source<'a> {
             source: Some(&view.query),
             constants: &[],
             with: None,
+            for_view: false,
         };
         let planned = crate::parser::parse(&view.query, settings.sql_mode.of_view_text())
             .ok()

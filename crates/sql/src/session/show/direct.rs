@@ -63,6 +63,7 @@ impl Session {
                 let names = ["Database", "Table", "In_use", "Name_locked"];
                 self.send_rows(&names, &[], sink, more)
             }
+            "MATERIALIZED VIEWS" => self.show_materialized(show.database.as_deref(), sink, more),
             "GDPR REQUESTS" => self.show_requests(sink, more),
             "BINARY LOGS" => Err(no_binary_log()),
             "MASTER STATUS" => self.send_rows(&MASTER_STATUS, &[], sink, more),

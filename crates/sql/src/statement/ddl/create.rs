@@ -247,7 +247,10 @@ pub(super) fn free_name(
     }
     let home = catalog.database(database)?;
     let lower = name.to_lowercase();
-    if !home.tables.contains_key(&lower) && !home.views.contains_key(&lower) {
+    let is_taken = home.tables.contains_key(&lower)
+        || home.views.contains_key(&lower)
+        || home.materialized.contains_key(&lower);
+    if !is_taken {
         return Ok(true);
     }
     let text = format!("Table '{name}' already exists");

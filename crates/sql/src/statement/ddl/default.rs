@@ -265,5 +265,6 @@ pub(super) fn bind_context<'a>(
         source: None,
         constants: &[],
         with: None,
+        for_view: false,
     }
 }

@@ -13,6 +13,7 @@ mod foreign;
 mod generated;
 mod key;
 mod key_expression;
+mod materialized;
 mod names;
 mod owners;
 mod ownership;
@@ -125,6 +126,7 @@ pub fn is_ddl(parsed: &Parsed) -> bool {
             object_type,
             ObjectType::Table
                 | ObjectType::View
+                | ObjectType::MaterializedView
                 | ObjectType::Index
                 | ObjectType::Database
                 | ObjectType::Schema
@@ -155,6 +157,9 @@ pub fn execute(context: &DdlContext<'_>, parsed: &Parsed) -> SqlResult<Statement
     match &parsed.statement {
         Statement::CreateTable(create) => create::create_table(context, parsed, create),
         Statement::CreateIndex(create) => alter::create_index(context, create),
+        Statement::CreateView(create) if create.materialized => {
+            materialized::create(context, parsed, create)
+        }
         Statement::CreateView(create) => {
             let columns: Vec<_> = create.columns.iter().map(|c| c.name.clone()).collect();
             let existing = match (create.or_replace, create.if_not_exists) {
@@ -195,6 +200,7 @@ pub fn execute(context: &DdlContext<'_>, parsed: &Parsed) -> SqlResult<Statement
             }
             (ObjectType::Table, ..) => remove::drop_tables(context, names, *if_exists),
             (ObjectType::View, ..) => view::drop(context, names, *if_exists),
+            (ObjectType::MaterializedView, ..) => materialized::drop(context, names, *if_exists),
             (ObjectType::Index, [name], Some(table)) => alter::drop_index(context, name, table),
             (ObjectType::Database | ObjectType::Schema, [name], _) => {
                 let name = super::names::parts(name).join(".");

@@ -44,6 +44,10 @@ pub(super) fn create(
     let _locked = super::names::lock(context, locked)?;
     let catalog = context.store.current();
     let home = catalog.database(&database)?;
+    if home.materialized.contains_key(&name.to_lowercase()) {
+        let text = format!("Table '{name}' already exists");
+        return Err(SqlError::new(1050, "42S01", text));
+    }
     if home.tables.contains_key(&name.to_lowercase()) {
         let text = match existing {
             Existing::MustExist | Existing::Replace => {

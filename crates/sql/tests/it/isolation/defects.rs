@@ -148,10 +148,35 @@ impl CommitPath for DefectivePath {
         Arc::clone(&self.inner).call(call, waiter)
     }
 
+    fn observe(&self, observer: Arc<dyn manxdb_txn::CommitObserver>) -> bool {
+        self.inner.observe(Arc::new(Undisturbed(observer)))
+    }
+
+    fn assigned(&self) -> Option<Version> {
+        self.inner.assigned()
+    }
+
     fn locks(&self) -> Option<&LockTable> {
         if self.defect.unlocked {
             return None;
         }
         self.inner.locks()
+    }
+}
+
+/// Nobody else gets a turn while an observer hears of commits: it holds locks that others need.
+struct Undisturbed(Arc<dyn manxdb_txn::CommitObserver>);
+
+impl manxdb_txn::CommitObserver for Undisturbed {
+    fn is_active(&self) -> bool {
+        self.0.is_active()
+    }
+
+    fn ordered(&self, writes: &[manxdb_txn::OrderedWrite]) {
+        self.0.ordered(writes);
+    }
+
+    fn publishing(&self, path: &dyn CommitPath, version: Version, oldest: Version) {
+        crate::isolation::stage::undisturbed(|| self.0.publishing(path, version, oldest));
     }
 }

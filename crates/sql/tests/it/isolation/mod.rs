@@ -24,4 +24,4 @@ mod named;
 mod passing;
 mod races;
 mod random;
-mod stage;
+pub mod stage;

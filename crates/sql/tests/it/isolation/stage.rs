@@ -70,6 +70,17 @@ struct Actor {
     parked: Option<(u64, i64)>,
 }
 
+thread_local! {
+    static IS_UNDISTURBED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Runs `work` without passing the turn.
+pub fn undisturbed(work: impl FnOnce()) {
+    IS_UNDISTURBED.set(true);
+    work();
+    IS_UNDISTURBED.set(false);
+}
+
 /// Passes the turn; the host and the engine of the instance on stage.
 struct Baton {
     state: Mutex<State>,
@@ -97,6 +108,9 @@ impl Baton {
     }
 
     fn pause(&self) {
+        if IS_UNDISTURBED.get() {
+            return;
+        }
         let mut state = self.state.lock();
         let Turn::Actor(actor) = state.turn else {
             return;
@@ -210,6 +224,7 @@ impl Engine for Baton {
 /// An instance with sessions on it.
 pub struct Stage {
     path: Arc<LocalPath>,
+    pub instance: Arc<manxdb_sql::session::Instance>,
     baton: Arc<Baton>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -250,6 +265,7 @@ impl Stage {
             .collect();
         Self {
             path,
+            instance,
             baton,
             threads,
         }

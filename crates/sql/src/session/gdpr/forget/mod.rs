@@ -90,7 +90,10 @@ impl Session {
         }
         self.unlock_tables()?;
         self.commit()?;
-        let (request, rows) = self.forget(&whom)?;
+        let forgotten = self.forget(&whom);
+        // Views have heard of each commit; versions for older snapshots go too, as far as it came.
+        self.instance().views.empty_all();
+        let (request, rows) = forgotten?;
         let outcome = StatementOutcome {
             affected_rows: rows,
             matched_rows: rows,

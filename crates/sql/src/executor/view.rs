@@ -1,0 +1,205 @@
+//! Reading from a materialized view: a hit, a fill, or the base plan.
+
+use std::rc::Rc;
+use std::vec::IntoIter;
+
+use manxdb_txn::{ReadMode, Transaction, Waiter};
+
+use super::memory::row_bytes;
+use super::operator::{BoxedOperator, Demand, Making, Operator, Reading, Run, build};
+use crate::error::SqlResult;
+use crate::expr::EvalContext;
+use crate::planner::delta::CHANGED;
+use crate::planner::physical::{Node, ViewLookup};
+use crate::types::{Row, Value};
+use crate::views::{DIV_PRECISION_INCREMENT, HeldTable, NoTables, Read};
+
+/// The answer of a view, or of the base plan.
+pub(super) struct ViewOp<'p> {
+    lookup: &'p ViewLookup,
+    making: Making,
+    /// What gives the rows: the tail over what the view holds, or the base plan.
+    source: Option<BoxedOperator<'p>>,
+}
+
+impl<'p> ViewOp<'p> {
+    pub fn new(lookup: &'p ViewLookup, making: Making) -> Self {
+        Self {
+            lookup,
+            making,
+            source: None,
+        }
+    }
+
+    /// What the view holds for this reader; `None`: the base plan answers.
+    fn held(&self, run: &Run<'_>) -> SqlResult<Option<Vec<Row>>> {
+        let eval = run.context.eval;
+        let is_guarded = |(param, value): &(usize, Value)| eval.params.get(*param) == Some(value);
+        if run.mode != ReadMode::Plain
+            || eval.div_precision_increment != DIV_PRECISION_INCREMENT
+            || !self.lookup.guards.iter().all(is_guarded)
+        {
+            return Ok(None);
+        }
+        let rows_of = |held: &HeldTable| {
+            let prefix = crate::encoding::index_prefix(&held.table, 0);
+            manxdb_storage::KeyRange::prefix(&prefix)
+        };
+        let tables = &self.lookup.view.shape.tables;
+        let ranges: Vec<manxdb_storage::KeyRange> = tables.iter().map(rows_of).collect();
+        let Some(at) = run.context.txn.unwritten_version(&ranges)? else {
+            return Ok(None);
+        };
+        let keys = self.lookup.keys.iter().map(|key| run.eval(key, &[]));
+        let keys = keys.collect::<SqlResult<Row>>()?;
+        match self.lookup.view.read(&keys, at)? {
+            Read::Hit(rows) => Ok(Some(rows)),
+            Read::Base => Ok(None),
+            Read::Fill(fill) => {
+                let Some(rows) = self.fill_rows(run)? else {
+                    return Ok(None);
+                };
+                let Some(held) = self.lookup.view.held(rows) else {
+                    return Ok(None);
+                };
+                let rows = held.rows()?;
+                fill.finish(held);
+                self.lookup.view.keep_limit();
+                Ok(Some(rows))
+            }
+        }
+    }
+
+    /// The rows of the key by the fill's plan; `None` when they are too many to be held, or a
+    /// condition warned, which later readers would not hear of.
+    fn fill_rows(&self, run: &Run<'_>) -> SqlResult<Option<Vec<Row>>> {
+        let whole = Making {
+            measured: false,
+            demand: Demand::All,
+        };
+        let warned = run.context.eval.warnings.borrow().len();
+        let mut source = build(&self.lookup.fill, whole);
+        source.open(run, &[])?;
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        let most = self
+            .lookup
+            .view
+            .key_bytes_max()
+            .min(run.context.memory_limit / 4);
+        while let Some(row) = source.next(run)? {
+            run.tick()?;
+            bytes += row_bytes(&row);
+            if bytes > most {
+                return Ok(None);
+            }
+            rows.push(row);
+        }
+        if run.context.eval.warnings.borrow().len() > warned {
+            run.context.eval.warnings.borrow_mut().truncate(warned);
+            return Ok(None);
+        }
+        Ok(Some(rows))
+    }
+}
+
+impl Operator for ViewOp<'_> {
+    fn open(&mut self, run: &Run<'_>, base: &[Value]) -> SqlResult<()> {
+        let node = match self.held(run)? {
+            Some(rows) => {
+                *run.view_rows.borrow_mut() = rows;
+                &self.lookup.tail
+            }
+            None => &self.lookup.base,
+        };
+        let source = self.source.insert(build(node, self.making));
+        source.open(run, base)
+    }
+
+    fn next(&mut self, run: &Run<'_>) -> SqlResult<Option<Row>> {
+        match &mut self.source {
+            Some(source) => source.next(run),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Reads as before a commit.
+pub(super) struct Before<'p>(pub BoxedOperator<'p>);
+
+impl Operator for Before<'_> {
+    fn open(&mut self, run: &Run<'_>, base: &[Value]) -> SqlResult<()> {
+        run.before(|| self.0.open(run, base))
+    }
+
+    fn next(&mut self, run: &Run<'_>) -> SqlResult<Option<Row>> {
+        run.before(|| self.0.next(run))
+    }
+
+    fn prepare(&mut self, run: &Run<'_>, bases: &[Row]) -> SqlResult<()> {
+        run.before(|| self.0.prepare(run, bases))
+    }
+}
+
+/// What a view holds under the key that was read.
+#[derive(Default)]
+pub(super) struct ViewRowsOp {
+    rows: IntoIter<Row>,
+}
+
+impl Operator for ViewRowsOp {
+    fn open(&mut self, run: &Run<'_>, _base: &[Value]) -> SqlResult<()> {
+        self.rows = std::mem::take(&mut *run.view_rows.borrow_mut()).into_iter();
+        Ok(())
+    }
+
+    fn next(&mut self, _run: &Run<'_>) -> SqlResult<Option<Row>> {
+        Ok(self.rows.next())
+    }
+}
+
+/// What deltas are computed with.
+pub(crate) struct Upkeep<'a> {
+    /// The state after the commit.
+    pub after: &'a Transaction,
+    /// The state before it.
+    pub before: &'a Transaction,
+    pub waiter: &'a dyn Waiter,
+    pub eval: &'a EvalContext<'a>,
+}
+
+/// Bytes that the deltas of one commit may take in sorts and hash tables.
+const UPKEEP_BYTES: usize = 64 << 20;
+
+/// The rows of a plan of a delta, opened over `base`, where `changed` are the changed rows.
+///
+/// # Errors
+/// Evaluation and storage.
+pub(crate) fn upkeep_rows(
+    upkeep: &Upkeep<'_>,
+    node: &Node,
+    changed: Vec<Row>,
+    base: &[Value],
+) -> SqlResult<Vec<Row>> {
+    let reading = Reading {
+        txn: upkeep.after,
+        before: Some(upkeep.before),
+        virtual_tables: &NoTables,
+        waiter: upkeep.waiter,
+        eval: upkeep.eval,
+        memory_limit: UPKEEP_BYTES,
+        spill: None,
+    };
+    let run = Run::new(&reading, &[], ReadMode::Plain, None);
+    run.ctes.borrow_mut().insert(CHANGED, Rc::new(changed));
+    let whole = Making {
+        measured: false,
+        demand: Demand::All,
+    };
+    let mut source = build(node, whole);
+    source.open(&run, base)?;
+    let mut rows = Vec::new();
+    while let Some(row) = source.next(&run)? {
+        rows.push(row);
+    }
+    Ok(rows)
+}

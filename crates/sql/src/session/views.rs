@@ -1,0 +1,168 @@
+//! Materialized views as a session meets them: queries that they answer, SHOW, DDL.
+
+use std::sync::Arc;
+
+use super::ResultSink;
+use super::session::Session;
+use crate::catalog::{Catalog, MaterializedView, Table, TableId};
+use crate::error::{SqlError, SqlResult};
+use crate::parser::Parsed;
+use crate::planner::{Locking, Plan};
+use crate::statement::StatementPlan;
+use crate::types::{Row, Value};
+use crate::views::{self, Maintained, shape_of};
+
+/// Columns of SHOW MATERIALIZED VIEWS.
+const COLUMNS: [&str; 8] = [
+    "Database",
+    "Name",
+    "State",
+    "Keys",
+    "Bytes",
+    "Hits",
+    "Misses",
+    "Evictions",
+];
+
+impl Session {
+    /// A query's plan, with a view that answers it before it if there is one.
+    pub(super) fn with_view(
+        &self,
+        plan: StatementPlan,
+        parsed: &Parsed,
+        catalog: &Catalog,
+        database: Option<&str>,
+    ) -> StatementPlan {
+        let StatementPlan::Query(base) = plan else {
+            return plan;
+        };
+        let answered = self.answered(&base, parsed, catalog, database);
+        StatementPlan::Query(answered.unwrap_or(base))
+    }
+
+    fn answered(
+        &self,
+        base: &Plan,
+        parsed: &Parsed,
+        catalog: &Catalog,
+        database: Option<&str>,
+    ) -> Option<Plan> {
+        if base.locking != Locking::None || base.correlated || catalog.stored.is_some() {
+            return None;
+        }
+        let mut cuttable = None;
+        for definition in catalog.all_materialized() {
+            if !self.is_read_alike(definition) {
+                continue;
+            }
+            let Some(view) = self.view_in_use(definition, catalog) else {
+                continue;
+            };
+            let is_of_view =
+                |id: &TableId| view.shape.tables.iter().any(|held| held.table.id == *id);
+            if base.tables.is_empty() || !base.tables.iter().all(|(id, ..)| is_of_view(id)) {
+                continue;
+            }
+            if cuttable.is_none() {
+                cuttable = match self.plan_as(parsed, catalog, database, true) {
+                    Ok(Some(StatementPlan::Query(plan))) => Some(plan),
+                    _ => return None,
+                };
+            }
+            let plan = cuttable.as_ref()?;
+            if let Some(answered) = views::answer(&view, base, plan) {
+                return Some(answered);
+            }
+        }
+        None
+    }
+
+    /// Whether the session reads queries as the view's definition was read.
+    fn is_read_alike(&self, definition: &MaterializedView) -> bool {
+        let settings = self.state.settings.borrow();
+        definition.sql_mode == settings.sql_mode.bits()
+            && definition.collation == settings.collation
+    }
+
+    /// The view of a definition, taken into use if it is not; `None` when its table is gone, or has
+    /// changed so that it cannot be held.
+    fn view_in_use(
+        &self,
+        definition: &Arc<MaterializedView>,
+        catalog: &Catalog,
+    ) -> Option<Arc<Maintained>> {
+        let is_current = |table: &Table| {
+            let known = catalog.table(&table.database, &table.name);
+            known.is_ok_and(|known| {
+                known.id == table.id && known.schema_version == table.schema_version
+            })
+        };
+        let instance = self.instance();
+        let make = || shape_of(definition, catalog);
+        let path = instance.path.as_ref();
+        let found = instance.views.in_use(path, definition, &is_current, &make);
+        found.ok().flatten()
+    }
+
+    /// SHOW MATERIALIZED VIEWS, of the current database or of all.
+    pub(super) fn show_materialized(
+        &mut self,
+        database: Option<&str>,
+        sink: &mut dyn ResultSink,
+        more: bool,
+    ) -> SqlResult<()> {
+        let catalog = self.instance().store.current();
+        let account = self.state.account();
+        let mut rows: Vec<Row> = Vec::new();
+        for definition in catalog.all_materialized() {
+            let is_asked =
+                database.is_none_or(|name| definition.database.eq_ignore_ascii_case(name));
+            if is_asked && account.sees_database(&definition.database) {
+                rows.push(self.shown_view(definition, &catalog));
+            }
+        }
+        self.send_rows(&COLUMNS, &rows, sink, more)
+    }
+
+    fn shown_view(&self, definition: &Arc<MaterializedView>, catalog: &Catalog) -> Row {
+        let views = &self.instance().views;
+        let state = if views.is_told() {
+            match shape_of(definition, catalog) {
+                Ok(_) => "usable".to_string(),
+                Err(error) => error.message,
+            }
+        } else {
+            "off: other servers commit too".to_string()
+        };
+        let figures = views.statistics(definition).unwrap_or_default();
+        let count = |count: usize| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
+        let total = |total: u64| Value::Int(i64::try_from(total).unwrap_or(i64::MAX));
+        vec![
+            Value::Text(definition.database.clone()),
+            Value::Text(definition.name.clone()),
+            Value::Text(state),
+            count(figures.keys),
+            count(figures.bytes),
+            total(figures.hits),
+            total(figures.misses),
+            total(figures.evictions),
+        ]
+    }
+
+    /// `views_memory` as it is now.
+    pub(super) fn bound_views(&self) {
+        let memory = self.instance().globals.read().integer("views_memory");
+        let views = &self.instance().views;
+        views.set_limit(usize::try_from(memory).unwrap_or(0));
+    }
+
+    /// 1235 where commits are made that views would not hear of.
+    pub(super) fn require_view_upkeep(&self) -> SqlResult<()> {
+        if self.instance().views.is_told() {
+            return Ok(());
+        }
+        Err(SqlError::not_supported(
+            "CREATE MATERIALIZED VIEW where several servers commit to the same rows",
+        ))
+    }
+}

@@ -1,0 +1,37 @@
+//! From the text of a definition to its shape.
+
+use sqlparser::ast::Statement;
+
+use super::neutral::NoTables;
+use super::shape::Shape;
+use crate::binder::BindContext;
+use crate::catalog::{Catalog, MaterializedView};
+use crate::error::{SqlError, SqlResult};
+use crate::parser::parse;
+use crate::planner::plan_query;
+use crate::types::SqlMode;
+
+/// The shape of a definition under a catalog.
+///
+/// # Errors
+/// Binding errors; 1235 for what cannot be held.
+pub(crate) fn shape_of(definition: &MaterializedView, catalog: &Catalog) -> SqlResult<Shape> {
+    let mode = SqlMode::from_bits(definition.sql_mode);
+    let mut parsed = parse(&definition.query, mode)?;
+    let one = parsed.pop().filter(|_| parsed.is_empty());
+    let Some(Statement::Query(query)) = one.map(|parsed| parsed.statement) else {
+        return Err(SqlError::syntax("a materialized view is one SELECT"));
+    };
+    let context = BindContext {
+        catalog: catalog.stored(),
+        database: Some(&definition.database),
+        sql_mode: mode,
+        collation: definition.collation,
+        virtual_tables: &NoTables,
+        source: None,
+        constants: &[],
+        with: None,
+        for_view: true,
+    };
+    Shape::of(&plan_query(&context, &query)?)
+}

@@ -1,0 +1,161 @@
+//! One view in use: its shape and its keys.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use manxdb_txn::Transaction;
+use manxdb_views::{Fill, Lookup, Version, View};
+
+use super::contents::{Held, RowChange};
+use super::delta::{Changed, KeyChange, States};
+use super::registry::Never;
+use super::shape::Shape;
+use crate::catalog::{MaterializedView, TableId};
+use crate::error::SqlResult;
+use crate::types::{Row, SqlMode, Value};
+
+/// A materialized view in use.
+pub struct Maintained {
+    /// What it was defined as.
+    pub(crate) definition: Arc<MaterializedView>,
+    pub(crate) shape: Shape,
+    pub(crate) keys: Arc<View<Held>>,
+    /// Commits up to here it was not told of.
+    since: AtomicU64,
+    /// What all views share.
+    shared: Arc<super::registry::Shared>,
+}
+
+impl std::fmt::Debug for Maintained {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.shown())
+    }
+}
+
+/// What a reader gets.
+pub(crate) enum Read {
+    /// The rows that the tail begins with.
+    Hit(Vec<Row>),
+    /// The reader may fill the key with what its snapshot has.
+    Fill(Fill<Held>),
+    /// The base plan.
+    Base,
+}
+
+impl Maintained {
+    pub(super) fn new(
+        definition: Arc<MaterializedView>,
+        shape: Shape,
+        shared: Arc<super::registry::Shared>,
+    ) -> Self {
+        Self {
+            definition,
+            shape,
+            keys: Arc::new(View::new(Version::ZERO)),
+            since: AtomicU64::new(u64::MAX),
+            shared,
+        }
+    }
+
+    /// Begins: commits up to `assigned` are not told to it. Nothing is filled below.
+    pub(super) fn begin(&self, assigned: Version) {
+        self.keys.empty(assigned);
+        self.since.store(assigned.0, Ordering::SeqCst);
+    }
+
+    /// Name and key, for EXPLAIN.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let names: Vec<&str> = self.shape.keys.iter().map(|key| &*key.name).collect();
+        format!("{} ({})", self.definition.name, names.join(", "))
+    }
+
+    fn mode(&self) -> SqlMode {
+        SqlMode::from_bits(self.definition.sql_mode)
+    }
+
+    /// What a reader at a snapshot gets for the values of a key.
+    pub(crate) fn read(&self, values: &[Value], at: Version) -> SqlResult<Read> {
+        let Some(key) = self.shape.reader_key(values) else {
+            return Ok(Read::Base);
+        };
+        if self.since.load(Ordering::SeqCst) == u64::MAX {
+            return Ok(Read::Base);
+        }
+        let applied = self.shared.applied();
+        Ok(match self.keys.lookup(&key, at, applied, Held::rows) {
+            Lookup::Hit(rows) => Read::Hit(rows?),
+            Lookup::Missing => self
+                .keys
+                .begin_fill(&key, at)
+                .map_or(Read::Base, Read::Fill),
+            Lookup::Unable => Read::Base,
+        })
+    }
+
+    /// What is held of `rows`, which the fill's plan gave; and the rows that the tail begins with.
+    /// `None`: the key cannot be held, and the base plan answers.
+    pub(crate) fn held(&self, rows: Vec<Row>) -> Option<Held> {
+        let rows = self.shape.held_rows(self.mode(), rows).ok()?;
+        let mut held = Held::new(&self.shape);
+        for row in rows {
+            held.change(&row, true).ok()?;
+        }
+        Some(held)
+    }
+
+    /// Bytes that one key may take.
+    pub(crate) fn key_bytes_max(&self) -> usize {
+        self.shared.pool().limit_bytes() / 2
+    }
+
+    /// Makes room after a fill.
+    pub(crate) fn keep_limit(&self) {
+        self.shared.pool().keep_limit();
+    }
+
+    /// Whether a commit is one that the view is told of.
+    pub(super) fn hears(&self, version: Version) -> bool {
+        version.0 > self.since.load(Ordering::SeqCst)
+    }
+
+    /// Whether a table is one of the view's.
+    pub(super) fn reads(&self, table: TableId) -> bool {
+        let mut tables = self.shape.tables.iter();
+        tables.any(|held| held.table.id == table)
+    }
+
+    /// What the changed rows of a commit are to the keys. `states` gives the states around it.
+    pub(super) fn changes(
+        &self,
+        rows: &[Changed<'_>],
+        states: &dyn Fn() -> SqlResult<(Transaction, Transaction)>,
+    ) -> SqlResult<Vec<KeyChange>> {
+        if self.shape.steps.is_empty() {
+            return self.shape.changes(self.mode(), rows);
+        }
+        let (before, after) = states()?;
+        let states = States {
+            before: &before,
+            after: &after,
+            waiter: &Never,
+        };
+        self.shape.join_changes(self.mode(), &states, rows)
+    }
+
+    /// Applies the changes of a commit.
+    pub(super) fn apply(&self, version: Version, oldest: Version, changes: Vec<KeyChange>) {
+        let mut by_key: Vec<(Vec<u8>, Vec<RowChange>)> = Vec::new();
+        let mut places = std::collections::HashMap::new();
+        for (key, change) in changes {
+            let place = *places.entry(key.clone()).or_insert_with(|| {
+                by_key.push((key, Vec::new()));
+                by_key.len() - 1
+            });
+            if let Some((_, changes)) = by_key.get_mut(place) {
+                changes.push(change);
+            }
+        }
+        self.keys.apply(version, oldest, by_key);
+    }
+}

@@ -1,0 +1,42 @@
+//! Materialized views, kept up to date in the commit.
+//!
+//! A view's definition is in the catalog; what it holds is in memory only ([`manxdb_views`]), so a
+//! start begins empty and erased data hides nowhere. A key of it is filled by the base plan when it
+//! is first read. Commits are heard of in their order, before any snapshot shows them
+//! ([`manxdb_txn::CommitObserver`]): from each written row and its predecessor, read at the version
+//! before, the deltas of the views over its table are computed and applied. So every way to commit a
+//! row is covered, whichever statement it came from, and what was rolled back is never heard of.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `definition` | from a definition to its shape |
+//! | `shape` | what of a query is held, and what is left to do; what is refused |
+//! | `pure` | which expressions give the same for everybody |
+//! | `matching` | whether a query is answered by a view |
+//! | `contents`, `groups` | what is held under a key: rows, or groups with aggregates |
+//! | `delta` | from a changed row to changes of keys |
+//! | `neutral` | evaluation without a session |
+//! | `maintained` | one view in use |
+//! | `registry` | all of them: commits, catalog changes, memory |
+
+mod contents;
+mod definition;
+mod delta;
+mod groups;
+mod maintained;
+mod matching;
+mod neutral;
+mod pure;
+mod registry;
+mod shape;
+
+pub(crate) use definition::shape_of;
+pub use maintained::Maintained;
+pub(crate) use maintained::Read;
+pub(crate) use matching::answer;
+pub(crate) use neutral::{DIV_PRECISION_INCREMENT, NoTables};
+pub(crate) use registry::Views;
+pub(crate) use shape::HeldTable;
+
+/// Bytes that views may take unless `views_memory` says otherwise.
+pub(crate) const MEMORY_BYTES: usize = 64 << 20;

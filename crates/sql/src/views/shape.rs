@@ -1,0 +1,405 @@
+//! What of a query a view holds, and what is left to do with it.
+//!
+//! A plan is cut in two. Below are the joined rows of FROM and WHERE, and their grouping if there
+//! is one: that is held, by key. Above are HAVING, the select list, DISTINCT, ORDER BY and LIMIT:
+//! the *tail*, which is run for each reader over what its key holds.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::pure;
+use crate::binder::{AggregateCall, AggregateKind};
+use crate::catalog::Table;
+use crate::error::{SqlError, SqlResult};
+use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::planner::Plan;
+use crate::planner::delta::{self, Joined, Obstacle, Step};
+use crate::planner::logical::Source;
+use crate::planner::physical::{Aggregate, Node};
+use crate::types::{Collation, DataType};
+
+/// What a view holds.
+#[derive(Debug, Clone)]
+pub(crate) struct Shape {
+    /// The tables of FROM, before their order was chosen.
+    pub joined: Arc<Joined>,
+    /// Those tables, in the order of FROM.
+    pub tables: Vec<HeldTable>,
+    /// Slots of a joined row.
+    pub width: usize,
+    /// The key, in the order of its parameters.
+    pub keys: Vec<KeyColumn>,
+    /// Conditions on the joined row, the key aside.
+    pub conditions: Vec<Expr>,
+    /// Grouping; `None`: rows are held.
+    pub grouping: Option<Grouping>,
+    /// Gives the rows of a key; its parameters are those of the definition.
+    pub fill: Node,
+    /// How a commit takes a join from one state to the next; none for one table.
+    pub steps: Vec<Step>,
+}
+
+/// A table of a view.
+#[derive(Debug, Clone)]
+pub(crate) struct HeldTable {
+    /// The table.
+    pub table: Arc<Table>,
+    /// The slots of its columns.
+    pub slots: Range<usize>,
+    /// Columns that are held, by position in the table.
+    pub wanted: Vec<bool>,
+}
+
+/// A column of the key.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct KeyColumn {
+    /// Its slot.
+    pub slot: usize,
+    /// Its name, for EXPLAIN.
+    pub name: String,
+    /// Its type.
+    pub ty: DataType,
+    /// How it is compared with the parameter.
+    pub collation: Collation,
+    /// Which parameter of the definition.
+    pub param: usize,
+}
+
+/// Grouping of the joined rows.
+#[derive(Debug, Clone)]
+pub(crate) struct Grouping {
+    /// GROUP BY.
+    pub keys: Vec<Expr>,
+    /// Aggregates.
+    pub calls: Vec<AggregateCall>,
+    /// One group, also of no rows.
+    pub global: bool,
+}
+
+fn refused(what: impl Into<String>) -> SqlError {
+    SqlError::not_supported(format!("{} in a materialized view", what.into()))
+}
+
+impl Shape {
+    /// The shape of a definition's plan, which was made for a view.
+    ///
+    /// # Errors
+    /// 1235 with the name of what a view cannot hold.
+    pub fn of(plan: &Plan) -> SqlResult<Self> {
+        let Some((source, _)) = cut(&plan.root, true) else {
+            return Err(refused(name_of(&plan.root)));
+        };
+        let (from, grouping) = match source {
+            Node::Aggregate(aggregate) => (&aggregate.input, Some(grouping(aggregate)?)),
+            other => (other, None),
+        };
+        let Node::From {
+            width,
+            joined: Some(joined),
+            ..
+        } = from
+        else {
+            return Err(refused(name_of(from)));
+        };
+        let mut shape = Self {
+            joined: Arc::clone(joined),
+            tables: tables(joined, from)?,
+            width: *width,
+            keys: Vec::new(),
+            conditions: Vec::new(),
+            grouping,
+            fill: from.clone(),
+            steps: Vec::new(),
+        };
+        for condition in &joined.group.conjuncts {
+            shape.take_condition(condition)?;
+        }
+        let mut optional = joined.group.members.iter().flat_map(|member| &member.on);
+        if let Some(what) = optional.find_map(pure::objection) {
+            return Err(refused(what));
+        }
+        shape.keys.sort_by_key(|key| key.param);
+        shape.refuse_columns()?;
+        if shape.tables.len() > 1 {
+            let is_key = |condition: &Expr| shape.is_key(condition);
+            let steps = delta::steps(joined, *width, &is_key);
+            shape.steps = steps.map_err(|Obstacle(what)| refused(what))?;
+        }
+        Ok(shape)
+    }
+
+    /// Whether a condition says what a column of the key is.
+    fn is_key(&self, condition: &Expr) -> bool {
+        let own = equality(condition)
+            .filter(|(_, operand, ..)| matches!(operand.kind, ExprKind::Param(_)));
+        own.is_some_and(|(slot, ..)| self.keys.iter().any(|key| key.slot == slot))
+    }
+
+    fn take_condition(&mut self, condition: &Expr) -> SqlResult<()> {
+        if let Some(key) = self.key_column(condition)? {
+            if self.keys.iter().any(|other| other.slot == key.slot) {
+                return Err(refused(format!("the column {} twice in the key", key.name)));
+            }
+            self.keys.push(key);
+            return Ok(());
+        }
+        match pure::objection(condition) {
+            Some(what) => Err(refused(what)),
+            None => {
+                self.conditions.push(condition.clone());
+                Ok(())
+            }
+        }
+    }
+
+    /// The column of `column = ?`.
+    fn key_column(&self, condition: &Expr) -> SqlResult<Option<KeyColumn>> {
+        let Some((slot, operand, collation, ty)) = equality(condition) else {
+            return Ok(None);
+        };
+        let ExprKind::Param(param) = operand.kind else {
+            return Ok(None);
+        };
+        let home = self.tables.iter().find(|held| held.slots.contains(&slot));
+        let column = home.and_then(|held| held.table.columns.get(slot - held.slots.start));
+        let column = column.ok_or_else(|| SqlError::internal("a key is a column"))?;
+        if !may_be_key(ty, collation) {
+            return Err(refused(format!(
+                "the key column {}, which is {}",
+                column.name,
+                ty.sql_name()
+            )));
+        }
+        Ok(Some(KeyColumn {
+            slot,
+            name: column.name.clone(),
+            ty: ty.clone(),
+            collation,
+            param,
+        }))
+    }
+
+    fn refuse_columns(&self) -> SqlResult<()> {
+        for held in &self.tables {
+            let columns = held.table.columns.iter().zip(&held.wanted);
+            for (column, wanted) in columns {
+                if *wanted && matches!(column.ty, DataType::Timestamp { .. }) {
+                    return Err(refused(format!(
+                        "the TIMESTAMP column {}, which each session shows in its time zone,",
+                        column.name
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The tables of a FROM.
+fn tables(joined: &Joined, from: &Node) -> SqlResult<Vec<HeldTable>> {
+    let leaves = delta::leaves(&joined.group).map_err(|Obstacle(what)| match name_of(from) {
+        "this query" => refused(what),
+        name => refused(name),
+    })?;
+    let mut tables = Vec::with_capacity(leaves.len());
+    for (leaf, _) in leaves {
+        let Source::Stored(table) = &leaf.source else {
+            return Err(refused("a table that is not stored"));
+        };
+        if table.temporary {
+            return Err(refused("a temporary table"));
+        }
+        tables.push(HeldTable {
+            table: Arc::clone(table),
+            slots: leaf.slots.clone(),
+            wanted: joined
+                .used
+                .get(leaf.slots.clone())
+                .unwrap_or_default()
+                .to_vec(),
+        });
+    }
+    if tables.is_empty() {
+        return Err(refused("a SELECT without table"));
+    }
+    Ok(tables)
+}
+
+/// `column = operand` in either order: slot, operand, collation, type of the column.
+pub(super) fn equality(condition: &Expr) -> Option<(usize, &Expr, Collation, &DataType)> {
+    let ExprKind::Compare(CompareOp::Eq, left, right, collation) = &condition.kind else {
+        return None;
+    };
+    match (&left.kind, &right.kind) {
+        (ExprKind::Column(slot), _) => Some((*slot, right, *collation, &left.ty)),
+        (_, ExprKind::Column(slot)) => Some((*slot, left, *collation, &right.ty)),
+        _ => None,
+    }
+}
+
+/// Whether equality with a value of the same kind is equality of the keys' bytes.
+fn may_be_key(ty: &DataType, collation: Collation) -> bool {
+    match ty {
+        DataType::Int { .. } | DataType::Decimal { .. } | DataType::Date => true,
+        DataType::DateTime { .. } => true,
+        DataType::Char { .. } | DataType::Varchar { .. } | DataType::Text { .. } => {
+            ty.collation() == Some(collation)
+        }
+        DataType::Varbinary { .. } | DataType::Blob { .. } => collation == Collation::Binary,
+        _ => false,
+    }
+}
+
+fn grouping(aggregate: &Aggregate) -> SqlResult<Grouping> {
+    if aggregate.rollup {
+        return Err(refused("WITH ROLLUP"));
+    }
+    for key in &aggregate.keys {
+        if let Some(what) = pure::objection(key) {
+            return Err(refused(what));
+        }
+        if !pure::is_exact(key) {
+            return Err(refused(format!(
+                "GROUP BY {}, of which equal values may differ,",
+                key.ty.sql_name()
+            )));
+        }
+    }
+    for call in &aggregate.calls {
+        check_call(call)?;
+    }
+    Ok(Grouping {
+        keys: aggregate.keys.clone(),
+        calls: aggregate.calls.clone(),
+        global: aggregate.global,
+    })
+}
+
+fn check_call(call: &AggregateCall) -> SqlResult<()> {
+    use AggregateKind as A;
+    for argument in &call.arguments {
+        if let Some(what) = pure::objection(argument) {
+            return Err(refused(what));
+        }
+    }
+    let first = call.arguments.first();
+    match call.kind {
+        A::CountRows | A::Count => Ok(()),
+        A::Sum | A::Avg if call.distinct => Err(refused("SUM or AVG of DISTINCT")),
+        A::Sum | A::Avg if matches!(call.ty, DataType::Decimal { .. }) => Ok(()),
+        A::Sum | A::Avg => Err(refused(
+            "SUM or AVG of FLOAT and DOUBLE, whose result depends on the order of rows,",
+        )),
+        A::Min | A::Max if first.is_some_and(pure::is_exact) => Ok(()),
+        A::Min | A::Max => Err(refused(
+            "MIN or MAX of a type of which equal values may differ",
+        )),
+        A::First => Err(refused("a column that is neither grouped nor aggregated")),
+        A::GroupConcat => Err(refused("GROUP_CONCAT")),
+        _ => Err(refused("this aggregate function")),
+    }
+}
+
+/// Cuts a plan: what is held, and the rest with [`Node::ViewRows`] in its place. `grouped`: a
+/// grouping is held too. `None` when the plan has another form than that of one SELECT.
+pub(super) fn cut(root: &Node, grouped: bool) -> Option<(&Node, Node)> {
+    match root {
+        Node::From { .. } => Some((root, Node::ViewRows)),
+        Node::Aggregate(_) if grouped => Some((root, Node::ViewRows)),
+        Node::Aggregate(aggregate) => {
+            let (source, input) = cut(&aggregate.input, grouped)?;
+            let tail = Aggregate {
+                input,
+                keys: aggregate.keys.clone(),
+                calls: aggregate.calls.clone(),
+                rollup: aggregate.rollup,
+                global: aggregate.global,
+            };
+            Some((source, Node::Aggregate(Box::new(tail))))
+        }
+        Node::Filter { input, predicates } => {
+            let (source, below) = cut(input, grouped)?;
+            let predicates = predicates.clone();
+            let input = Box::new(below);
+            Some((source, Node::Filter { input, predicates }))
+        }
+        Node::Project { input, expressions } => {
+            let (source, below) = cut(input, grouped)?;
+            let expressions = expressions.clone();
+            let input = Box::new(below);
+            Some((source, Node::Project { input, expressions }))
+        }
+        Node::Distinct {
+            input,
+            collations,
+            keeps_order,
+        } => {
+            let (source, below) = cut(input, grouped)?;
+            let tail = Node::Distinct {
+                input: Box::new(below),
+                collations: collations.clone(),
+                keeps_order: *keeps_order,
+            };
+            Some((source, tail))
+        }
+        Node::Sort { input, keys, limit } => {
+            let (source, below) = cut(input, grouped)?;
+            let tail = Node::Sort {
+                input: Box::new(below),
+                keys: keys.clone(),
+                limit: limit.clone(),
+            };
+            Some((source, tail))
+        }
+        Node::Limit { input, limit } => {
+            let (source, below) = cut(input, grouped)?;
+            let limit = limit.clone();
+            let input = Box::new(below);
+            Some((source, Node::Limit { input, limit }))
+        }
+        Node::Cut { input, width } => {
+            let (source, below) = cut(input, grouped)?;
+            let input = Box::new(below);
+            Some((
+                source,
+                Node::Cut {
+                    input,
+                    width: *width,
+                },
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// The tables that a cut plan reads.
+pub(super) fn joined_of(source: &Node) -> Option<&Joined> {
+    match source {
+        Node::Aggregate(aggregate) => joined_of(&aggregate.input),
+        Node::From { joined, .. } => joined.as_deref(),
+        _ => None,
+    }
+}
+
+/// What a node is to a user.
+fn name_of(node: &Node) -> &'static str {
+    match node {
+        Node::Virtual(_) => "a computed table",
+        Node::Derived(_) => "a subquery in FROM",
+        Node::CteScan(_) | Node::Recursive(_) => "a common table expression",
+        Node::SetOperation(_) => "UNION, EXCEPT or INTERSECT",
+        Node::Window(_) => "a window function",
+        Node::Single | Node::Values(_) => "a SELECT without table",
+        Node::From { input, .. }
+        | Node::Filter { input, .. }
+        | Node::Project { input, .. }
+        | Node::Distinct { input, .. }
+        | Node::Sort { input, .. }
+        | Node::Limit { input, .. }
+        | Node::Cut { input, .. } => name_of(input),
+        Node::Aggregate(aggregate) => name_of(&aggregate.input),
+        Node::Scan(_) | Node::Join(_) | Node::View(_) | Node::ViewRows | Node::Before(_) => {
+            "this query"
+        }
+    }
+}
