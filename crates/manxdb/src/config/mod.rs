@@ -16,7 +16,7 @@ pub use compaction::RemoteCompaction;
 pub use memory::{DiskSettings, Meeting, MemorySettings, load as load_memory};
 pub use redis::RedisSettings;
 pub use resolve::{Explained, Settings};
-pub use rows::{MemoryAt, MemoryUse, RemoteSettings, Rows};
+pub use rows::{CurpAt, MemoryAt, MemoryUse, RemoteSettings, Rows};
 
 /// File looked for when none is named.
 const DEFAULT_FILE: &str = "manxdb.toml";
