@@ -192,9 +192,10 @@ impl Execute for SqlMachine {
         };
         let (outcome, touched, touches_all) = match decoded {
             SqlCommand::Commit(effects) => {
-                let outcome = match effects.owner == self.owner {
-                    true => Outcome::Done,
-                    false => Outcome::NotOwner,
+                let outcome = if effects.owner == self.owner {
+                    Outcome::Done
+                } else {
+                    Outcome::NotOwner
                 };
                 let keys = effects.writes.into_iter().map(|(key, _)| key);
                 (outcome, keys.collect(), false)

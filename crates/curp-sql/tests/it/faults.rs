@@ -11,7 +11,7 @@ use crate::bank::add;
 use crate::setting::Setting;
 
 /// Seeds of a run of the tests: 20 times as many at night.
-const SEEDS: u64 = 12;
+const SEEDS: u64 = 6;
 
 fn profile(setting: &Setting) -> Profile {
     let options = setting.options();
@@ -75,9 +75,11 @@ fn survives(setting: Setting) {
     if let Err(found) = found {
         panic!("{found}");
     }
-    println!("{acknowledged} transfers, {unknown} unknown, {reigns} reigns, {counts:?}");
     assert!(reigns > seeds(SEEDS), "no server ever took over");
-    assert!(counts.fast > 0 && counts.at_backups > 0 && unknown > 0);
+    assert!(
+        acknowledged > 0 && counts.fast > 0 && counts.at_backups > 0,
+        "{acknowledged} transfers, {unknown} unknown, {reigns} reigns, {counts:?}"
+    );
 }
 
 #[test]

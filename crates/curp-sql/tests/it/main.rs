@@ -1,7 +1,8 @@
 //! SQL's commit path over CURP in the simulator.
 #![allow(
-    clippy::disallowed_methods,
     clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
     reason = "a test fails by panicking"
 )]
 

@@ -66,8 +66,7 @@ fn found(defect: Defect, harm: Harm) -> Option<(u64, String)> {
 
 fn is_found(defect: Defect, harm: Harm, words: &str) {
     let (seed, wrong) = found(defect, harm).expect("a defect that nobody finds");
-    println!("{defect:?}: seed {seed}: {wrong}");
-    assert!(wrong.contains(words), "{wrong}");
+    assert!(wrong.contains(words), "seed {seed}: {wrong}");
 }
 
 #[test]
@@ -75,7 +74,7 @@ fn without_a_defect_the_same_plans_go_well() {
     for harm in [Harm::CutOffFromBackups, Harm::Isolated] {
         let setting = busy();
         let mut fast = 0;
-        for seed in 0..seeds(4) {
+        for seed in 0..seeds(2) {
             let ran = setting.run_plan(seed, &plan(harm, &setting, seed));
             fast += ran
                 .unwrap_or_else(|wrong| panic!("{harm:?}, seed {seed}: {wrong}"))

@@ -57,7 +57,7 @@ impl Default for Setting {
             faults: 1,
             accounts: 24,
             sessions: 4,
-            until: SimTime::from_millis(1_000),
+            until: SimTime::from_millis(700),
             think: Nanos::from_millis(6),
             sync_after: Options::default().sync_after,
             defect: Defect::None,

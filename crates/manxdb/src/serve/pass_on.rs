@@ -148,7 +148,7 @@ fn pass_on(client: &TcpStream, find: &FindMaster, stop: &Arc<AtomicBool>) {
     };
     let own = leads_there.clone();
     let there = spawn("mysql-passing", move || {
-        pump(&from_client, &to_master, &own)
+        pump(&from_client, &to_master, &own);
     });
     if there.is_ok() {
         pump(&master, client, &leads_there);
