@@ -220,7 +220,7 @@ impl Bank {
         let accounts = self.setting.accounts;
         let (from, to) = (below(accounts), below(accounts));
         let (amount, kind) = (i64::try_from(1 + below(9)).unwrap(), below(8));
-        let looks = below(4);
+        let looks = below(self.setting.looks);
         // A whole state is a long read: one in so many.
         if looks == 0
             && let Err(wrong) = self.look_at_state(index)

@@ -7,7 +7,7 @@ use manxdb_test_harness::seeds;
 use crate::setting::{Defect, Setting};
 
 /// Seeds in which a defect has to be found.
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 20;
 
 /// What happens to the first primary.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +25,7 @@ fn busy() -> Setting {
         think: Nanos::from_millis(1),
         sessions: 4,
         sync_after: Nanos::from_millis(4),
+        looks: 1,
         ..Setting::default()
     }
 }

@@ -48,6 +48,8 @@ pub struct Setting {
     pub until: SimTime,
     pub think: Nanos,
     pub sync_after: Nanos,
+    /// One transfer in so many begins with a look at the whole state.
+    pub looks: u64,
     pub defect: Defect,
 }
 
@@ -60,6 +62,7 @@ impl Default for Setting {
             until: SimTime::from_millis(700),
             think: Nanos::from_millis(6),
             sync_after: Options::default().sync_after,
+            looks: 4,
             defect: Defect::None,
         }
     }
