@@ -65,9 +65,16 @@ fn found(defect: Defect, harm: Harm) -> Option<(u64, String)> {
     })
 }
 
-fn is_found(defect: Defect, harm: Harm, words: &str) {
+/// What a lost transfer shows: one that was read or acknowledged is away, or another one was made of it.
+const LOST: [&str; 2] = [
+    "and is not there",
+    "the balances are not those of the transfers",
+];
+
+fn is_found(defect: Defect, harm: Harm) {
     let (seed, wrong) = found(defect, harm).expect("a defect that nobody finds");
-    assert!(wrong.contains(words), "seed {seed}: {wrong}");
+    let is_lost = LOST.iter().any(|words| wrong.contains(words));
+    assert!(is_lost, "seed {seed}: {wrong}");
 }
 
 #[test]
@@ -88,23 +95,15 @@ fn without_a_defect_the_same_plans_go_well() {
 
 #[test]
 fn a_group_that_is_shown_before_it_is_confirmed_is_found() {
-    is_found(
-        Defect::PublishedUnconfirmed,
-        Harm::CutOffFromBackups,
-        "and is not there",
-    );
+    is_found(Defect::PublishedUnconfirmed, Harm::CutOffFromBackups);
 }
 
 #[test]
 fn a_group_that_is_shown_before_an_earlier_one_is_found() {
-    is_found(
-        Defect::PublishedOutOfOrder,
-        Harm::CutOffFromBackups,
-        "and is not there",
-    );
+    is_found(Defect::PublishedOutOfOrder, Harm::CutOffFromBackups);
 }
 
 #[test]
 fn a_read_without_a_lease_is_found() {
-    is_found(Defect::NoLease, Harm::Isolated, "and is not there");
+    is_found(Defect::NoLease, Harm::Isolated);
 }
