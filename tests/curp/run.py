@@ -9,8 +9,6 @@ history is linearizable. A master that stood still while another took over answe
     run.py [word of a check's name …]
 """
 
-import atexit
-import json
 import os
 import pathlib
 import shutil
@@ -18,91 +16,23 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.request
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "redis"))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "redis")]
 
 from harness.checks import Skip, check, expect, main  # noqa: E402
 from resp import Link, ReplyError  # noqa: E402
+from processes import AWAY, BINARY, PATIENCE, Processes, free_ports, seconds  # noqa: E402
 
-BINARY = os.environ["MANXDB_TEST_BINARY"]
-# Longer than anything here takes; only a hanging test meets it.
-PATIENCE = 60
-# One way between processes of the cluster in which round trips are counted.
-AWAY = 0.020
-
-
-def free_ports(count):
-    """The first of a row of ports that nobody has."""
-    for base in range(23000 + os.getpid() % 400 * 20, 32000, 20):
-        sockets = [socket.socket() for _ in range(count)]
-        try:
-            for offset, one in enumerate(sockets):
-                one.bind(("127.0.0.1", base + offset))
-            return base
-        except OSError:
-            continue
-        finally:
-            for one in sockets:
-                one.close()
-    raise AssertionError("no free ports")
-
-
-class Cluster:
-    """The processes of a cluster for one fault: 3 servers, 2 witnesses, 1 proxy, 1 coordinator."""
-
-    NODES = 7
+class Cluster(Processes):
+    """One that replicates Redis's keys."""
 
     def __init__(self, *more):
-        self.directory = tempfile.TemporaryDirectory(prefix="manxdb-curp-")
-        self.data = pathlib.Path(self.directory.name) / "data"
-        self.redis = free_ports(self.NODES + 4)
-        base = self.redis + 4
-        command = [BINARY, "cluster", "up", "curp", "--f", "1", "--data", str(self.data), "--base-port",
-                   str(base), "--redis-port", str(self.redis), "--suspect-ms", "600", *more]
-        self.up = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        atexit.register(self.close)
-        lines = []
-        for line in self.up.stdout:
-            lines.append(line)
-            if line.startswith("cluster is up"):
-                break
-        else:
-            raise AssertionError("the cluster did not start: " + "".join(lines))
-        # What it says later is read by nobody; a full pipe must not stop it.
-        threading.Thread(target=self.up.stdout.read, daemon=True).start()
-
-    def run(self, *arguments):
-        """A command on it."""
-        command = [BINARY, "cluster", arguments[0], "--cluster", str(self.data), *arguments[1:]]
-        return subprocess.run(command, text=True, stdin=subprocess.DEVNULL, check=False, timeout=PATIENCE,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-
-    def status(self):
-        """What every node says of itself."""
-        return json.loads(self.run("status", "--json").stdout)
-
-    def notes(self, number):
-        """What a node says of itself, by name."""
-        return self.status()["nodes"][number]["answer"].get("notes", {})
-
-    def master(self):
-        """The number of the master and its process; None while there is none."""
-        for node in self.status()["nodes"]:
-            if node["answer"].get("notes", {}).get("state") == "is master":
-                return node["number"], node["answer"]["process"]
-        return None
-
-    def wait_whole(self):
-        """Until it lacks nothing."""
-        deadline = time.monotonic() + PATIENCE
-        while (status := self.status())["lacking"]:
-            if time.monotonic() > deadline:
-                raise AssertionError(f"the cluster does not recover: {status['lacking']}")
-            time.sleep(0.1)
+        super().__init__("--redis-port", *more)
+        self.redis = self.first
 
     def port_of(self, server):
         """Where Redis clients reach a server."""
@@ -111,13 +41,6 @@ class Cluster:
     def proxy(self, **more):
         """A connection to the proxy."""
         return Link(self.redis, **more)
-
-    def close(self):
-        """Ends all processes."""
-        if self.up.poll() is None:
-            self.up.send_signal(signal.SIGTERM)
-            self.up.wait(timeout=PATIENCE)
-        self.directory.cleanup()
 
 
 _clusters = {}
@@ -150,13 +73,6 @@ def counted(link, what):
     what()
     after = counts(link)
     return {name: after[name] - before[name] for name in after if after[name] != before[name]}
-
-
-def seconds(what):
-    """How long something takes."""
-    start = time.monotonic()
-    what()
-    return time.monotonic() - start
 
 
 @check

@@ -6,7 +6,9 @@ mod first_start;
 mod health;
 mod lost;
 mod memory;
+mod pass_on;
 mod redis;
+mod replicated;
 mod store;
 mod vault;
 
@@ -30,7 +32,7 @@ use manxdb_gateway::redis::RedisServer;
 use manxdb_gateway::tls;
 use manxdb_sql::session::{Instance, InstanceOptions};
 use manxdb_storage::Durability;
-use manxdb_txn::IsolationLevel;
+use manxdb_txn::{CommitPath, IsolationLevel};
 
 use crate::cli::{DurabilityChoice, IsolationChoice, ServeArgs};
 use crate::config::{self, Rows, Settings};
@@ -69,12 +71,41 @@ pub fn run(args: &ServeArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fau
     let redis = settings.redis.as_ref();
     let redis = redis.map(|redis| listen(redis.listen, "Redis clients", "redis-listen"));
     let redis = redis.transpose()?;
+    if let Rows::Curp(at) = &settings.rows {
+        let listeners = (mysql, admin);
+        return replicated::run(
+            &settings,
+            at,
+            listeners,
+            args.root_password.as_deref(),
+            &stop,
+        );
+    }
     let server = Server::open(&settings)?;
     let welcome = server.initialise(&settings, args.root_password.as_deref())?;
     let running = server.start(&settings, mysql, redis, admin)?;
     running.announce(&settings, welcome.as_deref());
     running.watch(&stop);
     running.stop(Duration::from_secs(settings.shutdown_grace_seconds.into()))
+}
+
+/// As [`run`], with the arguments of a command line.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_as(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<ExitCode, Fault> {
+    use clap::{CommandFactory as _, FromArgMatches as _};
+    let wrong = |error: clap::Error| Fault::Config(error.to_string());
+    let matches = crate::cli::Cli::command()
+        .try_get_matches_from(arguments)
+        .map_err(wrong)?;
+    let cli = crate::cli::Cli::from_arg_matches(&matches).map_err(wrong)?;
+    match cli.command {
+        crate::cli::Command::Serve(args) => run(&args, crate::deepest(&matches)),
+        _ => Err(Fault::Other(
+            "these are no arguments of a server".to_owned(),
+        )),
+    }
 }
 
 /// One connection needs one descriptor. Where the system allows fewer, fewer connections are
@@ -122,10 +153,14 @@ struct Server {
 impl Server {
     fn open(settings: &Settings) -> Result<Self, Fault> {
         let (store, path) = Store::open(settings)?;
+        Self::over(store, path, settings)
+    }
+
+    fn over(store: Store, path: Arc<dyn CommitPath>, settings: &Settings) -> Result<Self, Fault> {
         let host = ProcessHost::new(system_time_zone())
             .map_err(|_| Fault::Other("the system has no randomness to give".to_owned()))?;
         // Rows of memory servers are on no disk of this machine.
-        if settings.rows == Rows::Local {
+        if !matches!(settings.rows, Rows::Memory(..)) {
             host.spill_into(settings.data.join("spill"));
         }
         if let Some(vault) = vault::open(&settings.vault, &settings.rows) {

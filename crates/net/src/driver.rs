@@ -24,6 +24,10 @@ pub trait Driver<C: Core> {
     /// That descriptor is readable.
     fn ready(&mut self, _outside: &mut Outside<C>) {}
 
+    /// A round is over, and this is what a node of the process is now. Asked for each node before
+    /// [`Driver::round_ends`].
+    fn look(&mut self, _outside: &mut Outside<C>, _node: NodeId, _core: &C) {}
+
     /// A round is over: all answers that it had were given.
     fn round_ends(&mut self, _outside: &mut Outside<C>) {}
 

@@ -23,6 +23,7 @@
 //! Start reading at [`path`], then [`transaction`], then [`local`].
 #![forbid(unsafe_code)]
 
+pub mod confirm;
 mod error;
 pub mod keys;
 pub mod local;
@@ -38,6 +39,7 @@ pub mod testing;
 pub mod transaction;
 pub mod waiter;
 
+pub use confirm::Confirm;
 pub use error::TxnError;
 pub use local::{AppendedRows, LocalOptions, LocalPath, LocalStatistics};
 pub use locks::LockTable;

@@ -22,6 +22,10 @@ pub struct Mutants {
     pub old_reads_under_locks: bool,
     /// A transaction without writes ends although what it read may still be lost.
     pub skip_confirmation: bool,
+    /// A group is shown and acknowledged although it is not confirmed.
+    pub publish_unconfirmed: bool,
+    /// Row locks are given back although the group is not confirmed.
+    pub release_unconfirmed: bool,
     /// A value whose key was written counts as the same in what was used of it.
     pub trust_used_parts: bool,
 }

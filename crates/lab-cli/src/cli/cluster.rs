@@ -245,14 +245,17 @@ A replica's rows live in its memory: one node of each shard and of each region's
 die and come back, but a cluster that was stopped begins empty. SIGINT, SIGTERM and\n\
 `manxdb cluster down` end it.")]
     Dast(DastUp),
-    /// Redis's keys, replicated in one round trip (CURP, NSDI 2019)
+    /// Redis's keys, or SQL's rows, replicated in one round trip (CURP, NSDI 2019)
     #[command(after_help = "\
 One coordinator, f + 1 servers (a master and f backups), f witnesses, spares of both, and a proxy for\n\
 Redis clients. All nodes listen on 127.0.0.1 without authentication. Durability: memory. What is\n\
 acknowledged is in the memory of f + 1 processes and survives f crashes, not the end of all; a cluster\n\
 that was stopped begins empty. The coordinator is a single point of failure.\n\n\
 Ports: nodes from --base-port on, Redis clients from --redis-port on, the proxies first, then the\n\
-servers. SIGINT, SIGTERM and `manxdb cluster down` end it.")]
+servers. With --sql the servers have the rows of one SQL database instead, and there is no proxy: MySQL\n\
+clients connect to any server, from --mysql-port on, as root without a password. The master serves\n\
+them, the others pass them on to it; a failover ends connections. SIGINT, SIGTERM and\n\
+`manxdb cluster down` end it.")]
     Curp(CurpUp),
 }
 
@@ -285,6 +288,13 @@ pub struct CurpUp {
     /// Redis clients connect here to the first proxy, and on the ports behind it to the others
     #[arg(long, default_value_t = 6379, value_name = "PORT")]
     pub redis_port: u16,
+    /// Replicate the rows of SQL, for MySQL clients, instead of Redis's keys
+    #[arg(long)]
+    pub sql: bool,
+    /// With --sql: MySQL clients connect here to the first server, and on the ports behind it to the
+    /// others
+    #[arg(long, default_value_t = 3306, value_name = "PORT")]
+    pub mysql_port: u16,
     /// Start nodes that die again
     #[arg(long)]
     pub supervise: bool,

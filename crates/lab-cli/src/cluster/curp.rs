@@ -1,4 +1,4 @@
-//! Clusters that replicate Redis's keys: what they consist of, and what they lack.
+//! Clusters that replicate Redis's keys or SQL's rows: what they consist of, and what they lack.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -29,7 +29,8 @@ pub fn describe(args: &CurpUp) -> Result<ClusterFile, Fault> {
         faults: args.faults,
         servers: args.faults + 1 + args.spares,
         witnesses: args.faults + args.spares,
-        proxies: args.proxies,
+        proxies: if args.sql { 0 } else { args.proxies },
+        sql: args.sql,
         key_secret: format!("{:016x}{:016x}", random_u64()?, random_u64()?),
     };
     let mut file = ClusterFile {
@@ -55,6 +56,7 @@ pub fn describe(args: &CurpUp) -> Result<ClusterFile, Fault> {
     for number in 0..curp::nodes(&shape) {
         // Proxies first, then servers.
         let redis = match number {
+            _ if args.sql => None,
             0 => None,
             server if server <= shape.servers => Some(shape.proxies + server - 1),
             proxy if proxy >= first_proxy => Some(proxy - first_proxy),
@@ -68,6 +70,9 @@ pub fn describe(args: &CurpUp) -> Result<ClusterFile, Fault> {
             address: at(args.base_port, number)?,
             redis: redis
                 .map(|offset| at(args.redis_port, offset))
+                .transpose()?,
+            mysql: (args.sql && (1..=shape.servers).contains(&number))
+                .then(|| at(args.mysql_port, number - 1))
                 .transpose()?,
             process: 0,
         });
@@ -156,6 +161,9 @@ pub fn announce(file: &ClusterFile, path: &Path) {
     for node in &file.nodes {
         if let Some(redis) = node.redis {
             println!("Redis:        {redis} ({} {})", node.role, node.number);
+        }
+        if let Some(mysql) = node.mysql {
+            println!("MySQL:        {mysql} ({} {})", node.role, node.number);
         }
     }
     println!(

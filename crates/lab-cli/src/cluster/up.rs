@@ -223,6 +223,7 @@ pub fn describe(args: &DastUp) -> Result<ClusterFile, Fault> {
             region,
             address: SocketAddr::from(([127, 0, 0, 1], port)),
             redis: None,
+            mysql: None,
             process: 0,
         });
     }
@@ -240,14 +241,20 @@ pub fn new_id() -> String {
 fn check_ports(file: &ClusterFile) -> Result<(), Fault> {
     for node in &file.nodes {
         listen(node)?;
-        let Some(redis) = node.redis else {
-            continue;
-        };
-        std::net::TcpListener::bind(redis).map_err(|error| {
-            Fault::Other(format!(
-                "{redis} is not free for Redis clients ({error}): see --redis-port"
-            ))
-        })?;
+        let clients = [
+            (node.redis, "Redis clients", "--redis-port"),
+            (node.mysql, "MySQL clients", "--mysql-port"),
+        ];
+        for (address, whose, flag) in clients {
+            let Some(address) = address else {
+                continue;
+            };
+            std::net::TcpListener::bind(address).map_err(|error| {
+                Fault::Other(format!(
+                    "{address} is not free for {whose} ({error}): see {flag}"
+                ))
+            })?;
+        }
     }
     Ok(())
 }

@@ -13,6 +13,9 @@ pub enum CommitPathChoice {
     Local,
     /// Rows in the memory servers behind --memory, together with other servers
     Rsi,
+    /// Rows replicated by the cluster of --curp-cluster: one server at a time serves, another takes
+    /// over when it dies
+    Curp,
 }
 
 impl std::fmt::Display for CommitPathChoice {
@@ -20,6 +23,7 @@ impl std::fmt::Display for CommitPathChoice {
         f.write_str(match self {
             Self::Local => "local",
             Self::Rsi => "rsi",
+            Self::Curp => "curp",
         })
     }
 }
@@ -27,7 +31,7 @@ impl std::fmt::Display for CommitPathChoice {
 /// Settings of rows, for the file too.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RowsArgs {
-    /// Where transactions are committed: `rsi` needs --memory [default: local]
+    /// Where transactions are committed: `rsi` needs --memory, `curp` --curp-cluster [default: local]
     #[arg(long, env = "MANXDB_COMMIT_PATH", value_enum)]
     pub commit_path: Option<CommitPathChoice>,
     /// Directory of the memory servers (manxdb memory --directory) that hold the rows; or, on other
@@ -49,4 +53,10 @@ pub struct RowsArgs {
     /// With addresses: file with the token of the memory servers [default: they have none]
     #[arg(long, env = "MANXDB_MEMORY_TOKEN_FILE", value_name = "FILE")]
     pub memory_token_file: Option<PathBuf>,
+    /// File of the cluster that replicates the rows (manxdb cluster up curp --sql), or its directory
+    #[arg(long, env = "MANXDB_CURP_CLUSTER", value_name = "FILE")]
+    pub curp_cluster: Option<PathBuf>,
+    /// The number of this server in that file
+    #[arg(long, env = "MANXDB_CURP_NODE", value_name = "NUMBER")]
+    pub curp_node: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! How a node of a cluster that replicates Redis's keys (CURP) is put together, and run.
+//! How a node of a cluster that replicates Redis's keys or SQL's rows (CURP) is put together, and run.
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
@@ -7,13 +7,15 @@ use manxdb_core::channel::{ChannelOptions, Life};
 use manxdb_core::{Nanos, NodeId};
 use manxdb_curp::hash::KeyHasher;
 use manxdb_curp::ids::Member;
-use manxdb_curp::{CurpNode, Options, Role};
+use manxdb_curp::{CurpNode, Execute, Options, Role};
 use manxdb_curp_redis::{Front, FrontSettings, RedisMachine};
+use manxdb_curp_sql::driver::SqlNode;
+use manxdb_curp_sql::{PrimaryDriver, SqlMachine};
 use manxdb_net::packet::Place;
 use manxdb_net::{DataDirectory, Journal, NoDriver, RegionId, Runtime, Settings};
 use manxdb_redis::server::Settings as RedisSettings;
 
-use super::file::{ClusterFile, CurpShape, nanos};
+use super::file::{ClusterFile, ClusterProtocol, CurpShape, nanos};
 use super::node::{self, STATE};
 use crate::fault::Fault;
 use crate::process::random_u64;
@@ -93,13 +95,36 @@ pub fn nodes(shape: &CurpShape) -> u32 {
 }
 
 /// The CURP client in the process of a server: it has a number that no other node has.
-fn client_of(file: &ClusterFile, server: NodeId) -> NodeId {
+#[must_use]
+pub fn client_of(file: &ClusterFile, server: NodeId) -> NodeId {
     let first = nodes(&shape(file));
     assert!(server.0 >= 1, "node 0 is the coordinator");
     NodeId(first + server.0 - 1)
 }
 
-fn settings(file: &ClusterFile, seed: u64, holds_datagrams: bool) -> Settings<Node> {
+/// A machine that says how many rows it has.
+pub trait CountedRows: Execute {
+    /// So many.
+    fn count_rows(&self) -> usize;
+}
+
+impl CountedRows for RedisMachine {
+    fn count_rows(&self) -> usize {
+        self.rows()
+    }
+}
+
+impl CountedRows for SqlMachine {
+    fn count_rows(&self) -> usize {
+        self.rows().len()
+    }
+}
+
+fn settings<E: CountedRows>(
+    file: &ClusterFile,
+    seed: u64,
+    holds_datagrams: bool,
+) -> Settings<CurpNode<E>> {
     Settings {
         cluster: file.id(),
         directory: file.directory(),
@@ -111,7 +136,7 @@ fn settings(file: &ClusterFile, seed: u64, holds_datagrams: bool) -> Settings<No
         delays: file.delays(),
         holds_datagrams,
         seed,
-        notes,
+        notes: notes::<E>,
     }
 }
 
@@ -174,6 +199,60 @@ fn up(node: &super::file::Node, life: Life) {
         }
         None => tracing::info!(node = number, role, %address, life = life.0, "up"),
     }
+}
+
+/// The server of SQL's rows that a node of the file is.
+///
+/// # Errors
+/// It is none.
+pub fn sql_server(file: &ClusterFile, number: u32) -> Result<&super::file::Node, Fault> {
+    if file.protocol != ClusterProtocol::Curp || !shape(file).sql {
+        return Err(Fault::Config(
+            "the cluster file describes no cluster that replicates SQL's rows: manxdb cluster up curp \
+             --sql starts one"
+                .to_owned(),
+        ));
+    }
+    let node = file.nodes.iter().find(|node| node.number == number);
+    let server = node.filter(|node| options(file).role(NodeId(node.number)) == Role::Server);
+    server.ok_or_else(|| {
+        let servers = shape(file).servers;
+        Fault::Config(format!(
+            "node {number} is no server of the cluster file: those are 1 to {servers}"
+        ))
+    })
+}
+
+/// Runs a server of SQL's rows, and the CURP client of its own commits, until `stop` is closed.
+///
+/// # Errors
+/// Whatever keeps it from starting or going on.
+pub fn run_sql_server(
+    file: &ClusterFile,
+    node: &super::file::Node,
+    life: Life,
+    listener: TcpListener,
+    driver: PrimaryDriver,
+    stop: &UnixStream,
+) -> Result<(), Fault> {
+    let (id, client) = (NodeId(node.number), client_of(file, NodeId(node.number)));
+    let seed = u64::from(node.number) << 32 | life.0;
+    let settings = settings::<SqlMachine>(file, seed, true);
+    let options = options(file);
+    let mut runtime = Runtime::new(settings, listener, driver).map_err(node::other)?;
+    // Server and client are one machine.
+    runtime.hold_no_hosted();
+    let core = |id| SqlNode::new(id, life.0, options, 0, Vec::new());
+    runtime.add(node.place(), life, core(id));
+    runtime.open_datagrams(id).map_err(node::other)?;
+    let place = Place {
+        node: client,
+        region: RegionId(node.region),
+    };
+    runtime.add(place, life, core(client));
+    runtime.open_datagrams(client).map_err(node::other)?;
+    up(node, life);
+    runtime.run(Some(stop)).map_err(node::other)
 }
 
 fn core(
@@ -295,7 +374,7 @@ pub fn run_unlisted_proxy(
 
 /// What a node says of itself.
 #[must_use]
-pub fn notes(core: &Node) -> Vec<(String, String)> {
+pub fn notes<E: CountedRows>(core: &CurpNode<E>) -> Vec<(String, String)> {
     let mut notes = Vec::new();
     let mut note = |name: &str, value: String| notes.push((name.to_owned(), value));
     if let Some(coordinator) = core.coordinator() {
@@ -328,7 +407,7 @@ pub fn notes(core: &Node) -> Vec<(String, String)> {
         }
         let (applied, state) = server.applied();
         note("applied", applied.to_string());
-        let rows = server.served().unwrap_or(state).rows();
+        let rows = server.served().unwrap_or(state).count_rows();
         note("rows", rows.to_string());
     }
     if let Some(witness) = core.witness() {

@@ -40,6 +40,9 @@ pub struct CurpShape {
     pub proxies: u32,
     /// The secret of key hashes: 32 hexadecimal digits.
     pub key_secret: String,
+    /// Whether servers replicate the rows of SQL, and serve MySQL clients, instead of Redis's keys.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sql: bool,
 }
 
 impl CurpShape {
@@ -57,6 +60,9 @@ impl CurpShape {
         let faults = self.faults;
         if !(1..=3).contains(&faults) {
             return Err(format!("curp.faults is 1 to 3, not {faults}"));
+        }
+        if self.sql && self.proxies > 0 {
+            return Err("curp.proxies is 0 where curp.sql is true: proxies are Redis's".to_owned());
         }
         if self.servers <= faults || self.servers > 64 {
             return Err(format!("curp.servers is {} to 64", faults + 1));
@@ -139,6 +145,9 @@ pub struct Node {
     /// Where Redis clients connect to it, if they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redis: Option<SocketAddr>,
+    /// Where MySQL clients connect to it, if they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mysql: Option<SocketAddr>,
     /// Its process, when `cluster up` last started it; 0 before that.
     pub process: u32,
 }
@@ -277,6 +286,7 @@ mod tests {
             region: 0,
             address: SocketAddr::from(([127, 0, 0, 1], 7400)),
             redis: None,
+            mysql: None,
             process: 1,
         };
         ClusterFile {

@@ -26,9 +26,12 @@ pub fn run(args: &ClusterNode) -> Result<ExitCode, Fault> {
     if let Some(parent) = args.parent {
         end_with(parent)?;
     }
+    let (file, path) = ClusterFile::read(&args.cluster)?;
+    if let Ok(server) = curp::sql_server(&file, number) {
+        return serve_sql(server, &path);
+    }
     start_log_of_environment("info")?;
     let stop = stop_signal()?;
-    let (file, path) = ClusterFile::read(&args.cluster)?;
     let Some(node) = file.nodes.iter().find(|node| node.number == number) else {
         return Err(Fault::Other(format!(
             "the cluster has nodes 0 to {}, not {number}",
@@ -61,6 +64,31 @@ pub fn run(args: &ClusterNode) -> Result<ExitCode, Fault> {
     runtime.run(Some(&stop)).map_err(other)?;
     tracing::info!(node = number, "stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// As `manxdb serve --commit-path curp` with the addresses of the cluster file; root has no password, as
+/// nothing else in a cluster on one machine has.
+fn serve_sql(server: &Node, file: &Path) -> Result<ExitCode, Fault> {
+    let Some(mysql) = server.mysql else {
+        return Err(Fault::Config(format!(
+            "node {} of the cluster file has no `mysql` address",
+            server.number
+        )));
+    };
+    let arguments = [
+        "manxdb".into(),
+        "serve".into(),
+        "--commit-path=curp".into(),
+        "--insecure=true".into(),
+        "--admin-listen=127.0.0.1:0".into(),
+        format!("--curp-node={}", server.number).into(),
+        format!("--mysql-listen={mysql}").into(),
+        "--curp-cluster".into(),
+        file.as_os_str().to_owned(),
+        "--data".into(),
+        directory_of(file, server.number).into_os_string(),
+    ];
+    crate::serve::run_as(arguments)
 }
 
 /// The data directory of a node, beside the cluster file.

@@ -66,6 +66,8 @@ pub struct Keys {
     pub memory_snapshot_seconds: Option<Spanned<u32>>,
     pub memory_provider: Option<Spanned<String>>,
     pub memory_token_file: Option<Spanned<PathBuf>>,
+    pub curp_cluster: Option<Spanned<PathBuf>>,
+    pub curp_node: Option<Spanned<u32>>,
     pub redis_listen: Option<Spanned<SocketAddr>>,
     pub redis_engine: Option<Spanned<RedisEngineChoice>>,
     pub redis_memory_mb: Option<Spanned<usize>>,

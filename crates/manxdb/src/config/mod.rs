@@ -17,7 +17,7 @@ pub use compaction::RemoteCompaction;
 pub use memory::{DiskSettings, Meeting, MemorySettings, load as load_memory};
 pub use redis::RedisSettings;
 pub use resolve::{Explained, Settings};
-pub use rows::{MemoryAt, MemoryUse, RemoteSettings, Rows};
+pub use rows::{CurpAt, MemoryAt, MemoryUse, RemoteSettings, Rows};
 pub use vault::VaultSettings;
 
 /// File looked for when none is named.

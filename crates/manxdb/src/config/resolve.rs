@@ -299,8 +299,8 @@ fn settle(
     };
     if settings.rows != Rows::Local && settings.compaction.is_some() {
         return Err(Fault::Config(
-            "compaction is \"remote\", but commit_path is \"rsi\": rows in memory servers are not \
-             compacted"
+            "compaction is \"remote\", but commit_path is not \"local\": rows that are elsewhere are \
+             not compacted"
                 .to_owned(),
         ));
     }

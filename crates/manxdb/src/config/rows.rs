@@ -17,6 +17,17 @@ pub enum Rows {
     Local,
     /// In memory servers, which this server is so many clients of.
     Memory(MemoryAt, MemoryUse),
+    /// Replicated by a cluster, of which this server is one.
+    Curp(CurpAt),
+}
+
+/// Which server of which cluster this is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CurpAt {
+    /// The cluster's file, or its directory.
+    pub cluster: PathBuf,
+    /// The server's number there.
+    pub node: u32,
 }
 
 /// What a server does with memory servers.
@@ -106,7 +117,39 @@ pub(super) fn settle(r: &mut Resolver<'_>, args: &RowsArgs, keys: &Keys) -> Resu
     };
     let default = u32::try_from(SNAPSHOT_AGE.as_secs()).unwrap_or(u32::MAX);
     let snapshot = pick!(r, args, keys, memory_snapshot_seconds, default, plain);
+    let cluster = r.pick(
+        "curp_cluster",
+        args.curp_cluster.as_ref(),
+        keys.curp_cluster.as_ref(),
+        None,
+        path,
+    );
+    let node = r.pick(
+        "curp_node",
+        args.curp_node.as_ref(),
+        keys.curp_node.as_ref(),
+        None,
+        plain,
+    );
+    if choice != CommitPathChoice::Curp && (cluster.is_some() || node.is_some()) {
+        return Err(Fault::Config(format!(
+            "curp_cluster or curp_node is set, but commit_path is \"{choice}\": set commit_path = \
+             \"curp\" to have rows replicated, or leave them out"
+        )));
+    }
     match (choice, memory) {
+        (CommitPathChoice::Curp, Some(_)) => Err(Fault::Config(
+            "memory is set, but commit_path is \"curp\": replicated rows are not in memory servers"
+                .to_owned(),
+        )),
+        (CommitPathChoice::Curp, None) => match (cluster, node) {
+            (Some(cluster), Some(node)) => Ok(Rows::Curp(CurpAt { cluster, node })),
+            _ => Err(Fault::Config(
+                "commit_path is \"curp\": give the file of the cluster as curp_cluster and the number \
+                 of this server in it as curp_node (manxdb cluster up curp --sql starts all of them)"
+                    .to_owned(),
+            )),
+        },
         (CommitPathChoice::Local, None) => Ok(Rows::Local),
         (CommitPathChoice::Local, Some(_)) => Err(Fault::Config(
             "memory is set, but commit_path is \"local\": set commit_path = \"rsi\" to have rows in \
@@ -151,6 +194,17 @@ mod tests {
             snapshot: Duration::from_secs(7),
         };
         assert_eq!(settings.rows, Rows::Memory(directory, used));
+    }
+
+    #[test]
+    fn replicated_rows_are_of_a_server_of_a_cluster() {
+        let text = "commit_path = \"curp\"\ncurp_cluster = \"/c/cluster.toml\"\n";
+        let (settings, _) = resolved(&["--curp-node", "2"], text).unwrap();
+        let at = CurpAt {
+            cluster: "/c/cluster.toml".into(),
+            node: 2,
+        };
+        assert_eq!(settings.rows, Rows::Curp(at));
     }
 
     #[test]
@@ -199,6 +253,12 @@ mod tests {
             (
                 format!("{rsi}memory_token_file = \"/t\""),
                 "memory_token_file is /t, but memory is a directory",
+            ),
+            ("commit_path = \"curp\"".to_owned(), "as curp_cluster"),
+            ("curp_node = 1".to_owned(), "commit_path is \"local\""),
+            (
+                "commit_path = \"curp\"\nmemory = \"/m\"".to_owned(),
+                "memory is set, but commit_path is \"curp\"",
             ),
             (
                 "commit_path = \"rsi\"\nmemory = \"tcp://one:7000,two\"".to_owned(),

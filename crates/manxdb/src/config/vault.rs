@@ -93,7 +93,7 @@ pub(super) fn settle(
     }
     if settings.master.is_some() && *rows != Rows::Local {
         return Err(Fault::Config(
-            "a master key is given, but commit_path is \"rsi\": servers share rows there and no \
+            "a master key is given, but commit_path is \"rsi\" or \"curp\": servers share rows there and no \
              vault, so that what one seals the others could not open"
                 .to_owned(),
         ));

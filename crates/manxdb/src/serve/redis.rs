@@ -38,6 +38,13 @@ pub fn start(
                     .to_owned(),
             ));
         }
+        (true, Store::Replicated(_)) => {
+            return Err(Fault::Config(
+                "redis_engine is \"rocksdb\", but commit_path is \"curp\": Redis keys are on one \
+                 node only"
+                    .to_owned(),
+            ));
+        }
         (false, _) => {
             let engine = Arc::new(MemoryEngine::new());
             let path = LocalPath::open(engine.clone(), LocalOptions::default())

@@ -1,4 +1,4 @@
-//! Where a server's rows are: in its data directory, or in memory servers.
+//! Where a server's rows are: in its data directory, in memory servers, or on all servers of a cluster.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ pub enum Store {
     Local(Arc<RocksEngine>, Arc<LocalPath>),
     /// Others' memory.
     Memory(MemoryRows),
+    /// A copy of what a cluster has, for as long as this server is its primary.
+    Replicated(Arc<RocksEngine>),
 }
 
 impl Store {
@@ -31,7 +33,8 @@ impl Store {
     pub fn open(settings: &Settings) -> Result<(Self, Arc<dyn CommitPath>), Fault> {
         match &settings.rows {
             Rows::Local => {
-                let engine = open_engine(settings)?;
+                let engine = open_engine(settings, &settings.data)?;
+                closing::check(&settings.data, engine.latest()?)?;
                 let path = LocalPath::open(engine.clone(), LocalOptions::default())
                     .map_err(manxdb_sql::error::SqlError::from)?;
                 let path = Arc::new(path);
@@ -42,6 +45,9 @@ impl Store {
                 let path = rows.path();
                 Ok((Self::Memory(rows), path))
             }
+            Rows::Curp(_) => Err(Fault::Other(
+                "replicated rows come from the cluster, not from a store".to_owned(),
+            )),
         }
     }
 
@@ -50,13 +56,23 @@ impl Store {
         match self {
             Self::Local(..) => settings.data.display().to_string(),
             Self::Memory(rows) => rows.to_string(),
+            Self::Replicated(_) => match &settings.rows {
+                Rows::Curp(at) => format!(
+                    "the rows of {}, as the master, node {}; durability: memory",
+                    at.cluster.display(),
+                    at.node
+                ),
+                _ => settings.data.display().to_string(),
+            },
         }
     }
 
     /// How it is, by what was found out about reads and writes.
     pub fn health(&self, known: &StoreHealth) -> HealthReport {
         match self {
-            Self::Local(engine, _) => known.report().or_worse(damage(&engine.damaged_files())),
+            Self::Local(engine, _) | Self::Replicated(engine) => {
+                known.report().or_worse(damage(&engine.damaged_files()))
+            }
             Self::Memory(rows) => rows.health(known),
         }
     }
@@ -65,7 +81,7 @@ impl Store {
     pub fn gauges(&self) -> Vec<Gauge> {
         let gauge = |name: String, value: f64| Gauge { name, value };
         match self {
-            Self::Local(engine, _) => {
+            Self::Local(engine, _) | Self::Replicated(engine) => {
                 let stats = engine.stats().into_iter();
                 let stats = stats.map(|(name, value)| gauge(format!("manxdb_{name}"), value));
                 #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
@@ -88,8 +104,16 @@ impl Store {
     /// # Errors
     /// Why there is none.
     pub fn back_up(&self, directory: &Path, label: &str) -> Result<Value, String> {
-        let Self::Local(engine, _) = self else {
-            return Err("rows in memory servers cannot be backed up: use mariadb-dump".to_owned());
+        let engine = match self {
+            Self::Local(engine, _) => engine,
+            Self::Memory(_) => {
+                return Err(
+                    "rows in memory servers cannot be backed up: use mariadb-dump".to_owned(),
+                );
+            }
+            Self::Replicated(_) => {
+                return Err("replicated rows cannot be backed up: use mariadb-dump".to_owned());
+            }
         };
         let made = backup::create(engine.as_ref(), directory, label);
         let manifest = made.map_err(|error| error.to_string())?;
@@ -107,6 +131,8 @@ impl Store {
                 rows.close();
                 return Ok(());
             }
+            // The next start begins with what the cluster has.
+            Self::Replicated(_) => return Ok(()),
         };
         // What is noted is in sorted files: nothing that a crash may still take. A disk that cannot
         // be written now is no reason to end in disorder.
@@ -135,7 +161,11 @@ fn damage(files: &[DamagedFile]) -> HealthReport {
     HealthReport::degraded(what, "restore a backup, and check the disk")
 }
 
-fn open_engine(settings: &Settings) -> Result<Arc<RocksEngine>, Fault> {
+/// The engine in a directory, with the memory that a server gives it.
+///
+/// # Errors
+/// It cannot be opened.
+pub fn open_engine(settings: &Settings, directory: &Path) -> Result<Arc<RocksEngine>, Fault> {
     let mut options = Options {
         block_cache_bytes: settings.block_cache_bytes,
         write_buffer_bytes: settings.write_buffer_bytes,
@@ -145,15 +175,13 @@ fn open_engine(settings: &Settings) -> Result<Arc<RocksEngine>, Fault> {
     if let Some(pool) = pool {
         options.level0_files = pool.level0_files;
     }
-    let pool = pool.map(|pool| compaction::pool(pool, &settings.data));
+    let pool = pool.map(|pool| compaction::pool(pool, directory));
     let pool = pool.transpose()?;
     if pool.is_some() {
         options.background_jobs = compaction::JOBS;
     }
     let pool = pool.as_ref().map(|pool| pool as &dyn Pool);
-    let engine = Arc::new(RocksEngine::open_with(&settings.data, &options, pool)?);
-    closing::check(&settings.data, engine.latest()?)?;
-    Ok(engine)
+    Ok(Arc::new(RocksEngine::open_with(directory, &options, pool)?))
 }
 
 #[cfg(test)]

@@ -83,6 +83,10 @@ where
             self.counters.unknown += 1;
             return;
         };
+        if self.nodes.contains_key(&to) && !self.holds_hosted {
+            self.agenda.add(now, Item::Arrival { from, to, body });
+            return;
+        }
         let due = self.holder.due(now, (from, origin), (to, region));
         if self.nodes.contains_key(&to) {
             self.agenda.add(due, Item::Arrival { from, to, body });
@@ -132,6 +136,10 @@ where
     /// The driver has seen all that this round brought.
     pub(super) fn end_round(&mut self) {
         self.outside.now = self.now();
+        for (node, hosted) in &self.nodes {
+            self.driver
+                .look(&mut self.outside, *node, hosted.core.core());
+        }
         self.driver.round_ends(&mut self.outside);
         self.serve_driver();
     }

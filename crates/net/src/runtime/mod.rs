@@ -127,6 +127,7 @@ pub struct Runtime<C: Core, D> {
     actions: Actions<Reliable<C>>,
     replies: VecDeque<(NodeId, RequestId, C::Reply)>,
     holder: Holder,
+    holds_hosted: bool,
     listener: TcpListener,
     address: SocketAddr,
     hello: Vec<u8>,
@@ -167,6 +168,7 @@ where
         let address = listener.local_addr().map_err(NetError::io("listen"))?;
         Ok(Self {
             holder: Holder::new(settings.delays.clone(), settings.seed),
+            holds_hosted: true,
             settings,
             driver,
             outside: Outside::default(),
@@ -202,6 +204,12 @@ where
     /// Tells others another address than the one it listens at: that of a forwarded port.
     pub fn advertise(&mut self, address: SocketAddr) {
         self.address = address;
+    }
+
+    /// Messages between nodes of this process are not held: they stand for one machine, however far
+    /// apart machines are.
+    pub fn hold_no_hosted(&mut self) {
+        self.holds_hosted = false;
     }
 
     /// Adds a node in its `life`th life, that writes nothing down.

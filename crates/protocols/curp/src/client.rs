@@ -91,6 +91,12 @@ impl Client {
         self.operations.len()
     }
 
+    /// The newest view that it knows; it may be over.
+    #[must_use]
+    pub fn config(&self) -> Option<&Config> {
+        self.config.as_ref()
+    }
+
     pub(crate) fn start(&mut self, out: &mut impl Outbox) {
         self.locate(out);
     }

@@ -4,7 +4,7 @@ use manxdb_core::{Digest, LocalTime, NodeId};
 
 use crate::backup::Store;
 use crate::execute::Execute;
-use crate::ids::{Config, Member, Position, View};
+use crate::ids::{Config, Epoch, Member, Position, View};
 use crate::master::{Master, MasterCounts, Peer, Phase, RunRequest};
 use crate::message::CurpMessage;
 use crate::node::{CurpTimer, Outbox, heartbeat};
@@ -70,6 +70,26 @@ impl<E: Execute> Server<E> {
     pub fn serves(&self) -> Option<View> {
         let master = self.master.as_ref()?;
         master.is_serving().then_some(master.config.view)
+    }
+
+    /// The life of the master that it is, open or not: another one each time it becomes master.
+    /// While a view changes its members only, this stays as it is.
+    #[must_use]
+    pub fn elected(&self) -> Option<Epoch> {
+        self.master.as_ref().map(|master| master.elected)
+    }
+
+    /// Heartbeats sent so far, and the newest whose lease was granted. A lease begins when its
+    /// heartbeat is sent and ends [`Options::lease`] later; no other master opens before that.
+    #[must_use]
+    pub fn leases(&self) -> (u64, u64) {
+        (self.lease.sent, self.lease.granted)
+    }
+
+    /// Whether it holds a lease, by its timers.
+    #[must_use]
+    pub fn holds_lease(&self) -> bool {
+        self.lease.holds()
     }
 
     /// The state as it serves it, if it is the master.
@@ -236,7 +256,7 @@ impl<E: Execute> Server<E> {
 
     /// Whether a master of this epoch may write here; one that may ends what this server did as
     /// a master of an older one.
-    fn obeys(&mut self, epoch: crate::ids::Epoch) -> bool {
+    fn obeys(&mut self, epoch: Epoch) -> bool {
         #[cfg(feature = "mutants")]
         if self.options.has(crate::mutants::Mutant::NoEpoch) && epoch < self.store.epoch {
             return true;

@@ -16,7 +16,7 @@ use crate::error::TxnError;
 use crate::model::Intent;
 
 /// How a commit ended.
-pub(super) type Verdict = Result<Version, TxnError>;
+pub type Verdict = Result<Version, TxnError>;
 
 /// Bytes of keys and values after which a group takes no further intents, so that a crowd of
 /// large transactions becomes several batches.

@@ -13,6 +13,7 @@
 //! It looks at a snapshot of all that is ordered, and it is told an end only when that is on disk.
 //! Batches are on disk in their order, so a group that is there publishes those before it too.
 
+mod confirmed;
 mod group;
 mod pins;
 mod recent;
@@ -27,11 +28,14 @@ use manxdb_storage::{
 };
 use parking_lot::{Mutex, RwLock};
 
-use self::group::{GroupQueue, Verdict};
+pub use self::confirmed::StagedGroup;
+use self::group::GroupQueue;
+pub use self::group::Verdict;
 use self::pins::Pins;
 use self::recent::{Recent, Undo};
 pub use self::rows::{AppendedRows, Row};
 use self::staged::{Order, Staged, left_untouched};
+use crate::confirm::Confirm;
 use crate::error::TxnError;
 use crate::locks::LockTable;
 use crate::model::{Intent, Page, ReadSet, Reply, Snapshot};
@@ -62,6 +66,8 @@ impl Default for LocalOptions {
 /// Commits on one node over one engine.
 pub struct LocalPath {
     engine: Arc<dyn Engine>,
+    /// Who says what is durable, instead of the engine.
+    confirm: Option<Arc<dyn Confirm>>,
     pins: Pins,
     recent: RwLock<Recent>,
     queue: GroupQueue,
@@ -109,6 +115,7 @@ impl LocalPath {
         let latest = engine.latest()?;
         Ok(Self {
             engine,
+            confirm: None,
             pins: Pins::new(latest),
             recent: RwLock::new(Recent::new(latest, options.recent_bytes_max)),
             queue: GroupQueue::default(),
@@ -207,10 +214,16 @@ impl LocalPath {
         match self.append(&mut order, &staged.batch) {
             Ok(appended) => {
                 staged.appended = Some(appended);
+                if let Some(confirm) = &self.confirm {
+                    confirm.begin(&staged.batch, self.pins.visible());
+                }
                 drop(order);
-                // Only now: whoever gets a lock looks at an ordered snapshot.
-                for (owner, keys) in staged.locks.drain(..) {
-                    self.locks.release(owner, keys);
+                // Only now: whoever gets a lock looks at an ordered snapshot. The rest is given back
+                // by the transactions themselves, when they hear of their end.
+                if self.releases_early() {
+                    for (owner, keys) in staged.locks.drain(..) {
+                        self.locks.release(owner, keys);
+                    }
                 }
             }
             Err(failure) => {
@@ -224,6 +237,11 @@ impl LocalPath {
 
     /// Waits for a group's durability and shows it to new snapshots; beside other groups.
     fn finish_group(&self, mut staged: Staged) -> Vec<Verdict> {
+        if let Some(confirm) = &self.confirm {
+            self.await_group(confirm.as_ref(), &mut staged);
+            self.count(&staged);
+            return staged.verdicts;
+        }
         let synced = match &staged.appended {
             Some(appended) if staged.durability == Durability::Sync => self.engine.sync(appended),
             _ => Ok(()),
@@ -252,6 +270,9 @@ impl LocalPath {
 
     /// Brings all that is ordered to the disk, and shows it.
     fn sync_all(&self) -> Result<(), TxnError> {
+        if let Some(confirm) = &self.confirm {
+            return self.confirm_all(confirm.as_ref());
+        }
         let (appended, version) = {
             let order = self.order.lock();
             if let Some(reason) = &order.broken {
@@ -345,6 +366,10 @@ impl LocalPath {
                 }
                 continue;
             }
+            if let Some(why) = self.not_admitted(&intent) {
+                staged.verdicts.push(Err(why));
+                continue;
+            }
             order.assigned = Version(order.assigned.0 + 1);
             staged.last = order.assigned;
             if intent.durability == Durability::Sync {
@@ -433,7 +458,7 @@ impl CommitPath for LocalPath {
                 pin: snapshot.pin,
             }));
         }
-        Reply::Ready(Ok(snapshot))
+        Reply::Ready(self.under_lease(snapshot))
     }
 
     fn ordered_snapshot(&self) -> Reply<Result<Snapshot, TxnError>> {
@@ -441,7 +466,7 @@ impl CommitPath for LocalPath {
         if self.mutants.lock().stale_snapshots {
             return self.snapshot();
         }
-        Reply::Ready(Ok(self.pins.ordered_snapshot()))
+        Reply::Ready(self.under_lease(self.newest_for_owners()))
     }
 
     fn confirm(&self, version: Version) -> Reply<Result<(), TxnError>> {
@@ -530,10 +555,16 @@ impl CommitPath for LocalPath {
     fn refresh(&self, reads: &ReadSet) -> Reply<Result<Snapshot, TxnError>> {
         // The snapshot comes first: what commits after it is noted in `recent` before it is
         // ordered, so a change that the snapshot shows cannot be missed below.
-        let snapshot = self.pins.ordered_snapshot();
-        Reply::Ready(match self.recent.read().first_change(reads) {
-            Some(what) => Err(TxnError::Conflict { what }),
-            None => Ok(snapshot),
+        let snapshot = self.newest_for_owners();
+        let changed = self.recent.read().first_change(reads);
+        Reply::Ready(match (changed, &self.confirm) {
+            (Some(what), None) => Err(TxnError::Conflict { what }),
+            // Who tries again is to see what it lost to.
+            (Some(what), Some(confirm)) => match self.confirm_all(confirm.as_ref()) {
+                Ok(()) => Err(TxnError::Conflict { what }),
+                Err(lost) => Err(lost),
+            },
+            (None, _) => self.under_lease(snapshot),
         })
     }
 

@@ -1,5 +1,6 @@
 //! Tests of transactions and of the commit path of one node.
 
+mod confirmed;
 mod early_release;
 mod isolation;
 mod large;

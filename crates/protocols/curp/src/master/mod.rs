@@ -95,6 +95,8 @@ impl Peer {
 pub struct Master<E> {
     pub(crate) options: Options,
     pub(crate) config: Config,
+    /// The epoch that it became master in. That of `config` may grow beyond it.
+    pub(crate) elected: Epoch,
     pub(crate) phase: Phase,
     pub(crate) state: E,
     pub(crate) rifl: Rifl,
@@ -143,6 +145,7 @@ impl<E: Execute> Master<E> {
     ) -> Self {
         let mut master = Self {
             options,
+            elected: config.view.epoch,
             config,
             phase,
             state,

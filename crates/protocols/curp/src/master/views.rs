@@ -39,6 +39,10 @@ impl<E: Execute> Master<E> {
         } else {
             records
         };
+        // In the order in which each client asked. Records commute, so any order gives the same
+        // state; but a machine that numbers its changes gets them in the order of their numbers.
+        let mut records: Vec<&Recorded> = records.iter().collect();
+        records.sort_by_key(|record| record.rpc);
         for record in records {
             self.replay(record, true);
         }

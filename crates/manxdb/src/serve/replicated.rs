@@ -1,0 +1,319 @@
+//! `manxdb serve --commit-path curp`: a server of a cluster that replicates rows.
+//!
+//! One thread runs the process's nodes: the CURP server, and the CURP client of its own commits. The
+//! main thread follows what they become. While another server is master, MySQL connections are passed
+//! on to it ([`super::pass_on`]). When this one is master, the rows that the cluster has are loaded into
+//! an engine in the data directory, and served from there until another server takes over.
+
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use manxdb_core::NodeId;
+use manxdb_curp_sql::driver::KnownMaster;
+use manxdb_curp_sql::{Commits, PrimaryDriver, PrimaryEvent, Rows};
+use manxdb_net::DataDirectory;
+use manxdb_storage::{Engine, Version, WriteBatch};
+use manxdb_txn::{LocalOptions, LocalPath};
+
+use super::pass_on::{FindMaster, PassOn, Whereabouts};
+use super::store::{Store, open_engine};
+use super::{Server, TICK};
+use crate::cluster::curp;
+use crate::cluster::file::{ClusterFile, Node};
+use crate::cluster::node::{listen, other};
+use crate::config::{CurpAt, Settings};
+use crate::fault::Fault;
+
+/// The engine's directory in the data directory. What was in it at a start is of an earlier reign.
+const ROWS: &str = "rows";
+/// Bytes after which rows that are loaded become a batch.
+const LOAD_BYTES: usize = 4 << 20;
+
+/// Serves until it is told to stop.
+///
+/// # Errors
+/// What keeps it from starting, or from going on.
+pub fn run(
+    settings: &Settings,
+    at: &CurpAt,
+    (mysql, admin): (TcpListener, TcpListener),
+    root_password: Option<&str>,
+    stop: &Arc<AtomicBool>,
+) -> Result<ExitCode, Fault> {
+    if settings.redis.is_some() {
+        return Err(Fault::Config(
+            "redis_listen is set, but commit_path is \"curp\": Redis's keys are replicated by a cluster \
+             of their own (manxdb cluster up curp)"
+                .to_owned(),
+        ));
+    }
+    let (file, _) = ClusterFile::read(&at.cluster)?;
+    let node = curp::sql_server(&file, at.node)?.clone();
+    let data = DataDirectory::open(&settings.data).map_err(other)?;
+    let member = Membership::start(&file, &node, &data)?;
+    let find = find_master(&file, &node, member.master.clone());
+    let mut passing = Some(pass_on(&mysql, &find, settings)?);
+    tracing::info!(node = node.number, mysql = %settings.mysql_listen, "up; durability: memory");
+    while !stop.load(Ordering::SeqCst) {
+        let (commits, rows) = match member.events.recv_timeout(TICK) {
+            Ok(PrimaryEvent::Begins { commits, rows }) => (commits, rows),
+            Ok(PrimaryEvent::Ends) => continue,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                if member.is_over() {
+                    break;
+                }
+                continue;
+            }
+        };
+        let path = replicated_path(settings, &commits, &rows);
+        drop(rows); // or the machine copies them at its next change
+        drop(passing.take());
+        let reign = path.and_then(|(store, path)| Server::over(store, path, settings));
+        let listeners = (&mysql, &admin);
+        let ended = reign.and_then(|server| {
+            reign_with(server, settings, listeners, root_password, &commits, stop)
+        });
+        match ended {
+            Ok(code) if !commits.is_lost() => {
+                member.stop()?;
+                return Ok(code);
+            }
+            Ok(_) => {}
+            Err(fault) if commits.is_lost() => tracing::warn!(%fault, "the reign ended early"),
+            Err(fault) => return Err(fault),
+        }
+        tracing::info!("MySQL connections are passed on from now on");
+        passing = Some(pass_on(&mysql, &find, settings)?);
+    }
+    drop(passing);
+    member.stop()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn pass_on(mysql: &TcpListener, find: &FindMaster, settings: &Settings) -> Result<PassOn, Fault> {
+    let listener = clone(mysql)?;
+    PassOn::start(listener, Arc::clone(find), settings.max_connections)
+}
+
+fn clone(listener: &TcpListener) -> Result<TcpListener, Fault> {
+    listener
+        .try_clone()
+        .map_err(|error| Fault::io("cannot share a listener", error))
+}
+
+/// Where MySQL clients reach whoever is master.
+fn find_master(file: &ClusterFile, own: &Node, known: KnownMaster) -> FindMaster {
+    let addresses: Vec<(u32, SocketAddr)> = file
+        .nodes
+        .iter()
+        .filter_map(|node| Some((node.number, node.mysql?)))
+        .collect();
+    let own = own.number;
+    Arc::new(move || match known.node() {
+        Some(NodeId(node)) if node == own => Whereabouts::Here,
+        Some(NodeId(node)) => {
+            let at = addresses.iter().find(|(number, _)| *number == node);
+            at.map_or(Whereabouts::Unknown, |(_, address)| {
+                Whereabouts::At(*address)
+            })
+        }
+        None => Whereabouts::Unknown,
+    })
+}
+
+/// The nodes of this process, in their thread.
+struct Membership {
+    events: Receiver<PrimaryEvent>,
+    master: KnownMaster,
+    end: UnixStream,
+    thread: JoinHandle<Result<(), Fault>>,
+}
+
+impl Membership {
+    fn start(file: &ClusterFile, node: &Node, data: &DataDirectory) -> Result<Self, Fault> {
+        let listener = listen(node)?;
+        let life = data.begin_life().map_err(other)?;
+        let (sender, events) = channel();
+        let io = |error| Fault::io("cannot start the nodes of this process", error);
+        let (server, client) = (
+            NodeId(node.number),
+            curp::client_of(file, NodeId(node.number)),
+        );
+        let lease = curp::options(file).lease;
+        let driver = PrimaryDriver::new(server, client, lease, sender).map_err(io)?;
+        let master = driver.known_master();
+        let (end, ending) = UnixStream::pair().map_err(io)?;
+        let (file, node) = (file.clone(), node.clone());
+        let thread = thread::Builder::new()
+            .name("curp".to_owned())
+            .spawn(move || curp::run_sql_server(&file, &node, life, listener, driver, &ending))
+            .map_err(io)?;
+        Ok(Self {
+            events,
+            master,
+            end,
+            thread,
+        })
+    }
+
+    /// Whether its thread has ended, which it does by itself only when something failed.
+    fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    fn stop(self) -> Result<(), Fault> {
+        drop(self.end);
+        let ended = self.thread.join();
+        ended.unwrap_or_else(|_| Err(Fault::Other("the nodes of this process failed".to_owned())))
+    }
+}
+
+/// The commit path over an engine that has just these rows.
+fn replicated_path(
+    settings: &Settings,
+    commits: &Arc<Commits>,
+    rows: &Rows,
+) -> Result<(Store, Arc<LocalPath>), Fault> {
+    let directory = settings.data.join(ROWS);
+    match std::fs::remove_dir_all(&directory) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(cannot_empty(&directory, error)),
+    }
+    let engine = open_engine(settings, &directory)?;
+    load(engine.as_ref(), rows)?;
+    let confirm = Arc::clone(commits) as Arc<dyn manxdb_txn::Confirm>;
+    let path = LocalPath::open_confirmed(engine.clone(), LocalOptions::default(), confirm)
+        .map_err(manxdb_sql::error::SqlError::from)?;
+    assert!(
+        path.visible() >= rows.latest(),
+        "versions go on behind those that replicas have"
+    );
+    Ok((Store::Replicated(engine), Arc::new(path)))
+}
+
+fn cannot_empty(directory: &Path, error: std::io::Error) -> Fault {
+    Fault::io(format!("cannot empty {}", directory.display()), error)
+}
+
+/// Writes rows into an empty engine, each at its version.
+fn load(engine: &dyn Engine, rows: &Rows) -> Result<(), Fault> {
+    let mut live: Vec<_> = rows.live().collect();
+    live.sort_by_key(|(_, version, _)| *version);
+    let newest = live.last().copied();
+    let mut batch = WriteBatch::default();
+    let mut bytes = 0;
+    let mut last = Version::ZERO;
+    for (key, version, value) in live {
+        // A batch ends between two versions: the next one is newer than all of it.
+        if bytes >= LOAD_BYTES && version > last {
+            engine.append(&std::mem::take(&mut batch))?;
+            bytes = 0;
+        }
+        last = version;
+        bytes += key.len() + value.len();
+        batch
+            .writes
+            .push((version, key.to_vec(), Some(value.to_vec())));
+    }
+    // The newest versions may be of rows that are deleted: they are not given again.
+    if let Some((key, version, value)) = newest.filter(|(_, version, _)| *version < rows.latest()) {
+        assert!(
+            version <= last,
+            "rows are loaded in the order of their versions"
+        );
+        batch
+            .writes
+            .push((rows.latest(), key.to_vec(), Some(value.to_vec())));
+    }
+    if !batch.writes.is_empty() {
+        engine.append(&batch)?;
+    }
+    Ok(())
+}
+
+/// Serves MySQL clients until the server is told to stop, or another one is master.
+fn reign_with(
+    server: Server,
+    settings: &Settings,
+    (mysql, admin): (&TcpListener, &TcpListener),
+    root_password: Option<&str>,
+    commits: &Arc<Commits>,
+    stop: &Arc<AtomicBool>,
+) -> Result<ExitCode, Fault> {
+    let welcome = server.initialise(settings, root_password)?;
+    let running = server.start(settings, clone(mysql)?, None, clone(admin)?)?;
+    running.announce(settings, welcome.as_deref());
+    let ending = Arc::new(AtomicBool::new(false));
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            while !ending.load(Ordering::SeqCst) {
+                if stop.load(Ordering::SeqCst) || commits.is_lost() {
+                    ending.store(true, Ordering::SeqCst);
+                }
+                thread::sleep(TICK);
+            }
+        });
+        running.watch(&ending);
+        ending.store(true, Ordering::SeqCst); // a client may have asked for the end
+    });
+    let grace = if commits.is_lost() {
+        Duration::ZERO
+    } else {
+        Duration::from_secs(settings.shutdown_grace_seconds.into())
+    };
+    running.stop(grace)
+}
+
+#[cfg(test)]
+mod tests {
+    use manxdb_curp::Execute as _;
+    use manxdb_curp_sql::{Effects, Owner, SqlCommand, SqlMachine};
+    use manxdb_storage::MemoryEngine;
+
+    use super::*;
+
+    #[test]
+    fn rows_are_loaded_at_their_versions_and_no_version_comes_again() {
+        let mut machine = SqlMachine::empty();
+        machine.apply(&SqlCommand::Claim(Owner(1)).encode());
+        let mut commit = |version, key: &str, value: Option<&str>| {
+            let write = (
+                key.as_bytes().to_vec(),
+                value.map(|value| value.as_bytes().to_vec()),
+            );
+            let effects = Effects {
+                owner: Owner(1),
+                version,
+                shown: version - 1,
+                writes: vec![write],
+            };
+            machine.apply(&SqlCommand::Commit(effects).encode());
+        };
+        commit(3, "b", Some("one"));
+        commit(5, "a", Some("two"));
+        commit(8, "c", Some("three"));
+        commit(9, "c", None);
+        let engine = MemoryEngine::new();
+        load(&engine, machine.rows()).unwrap();
+        assert_eq!(engine.latest().unwrap(), Version(9));
+        let at = |key: &str, version| {
+            let found = engine.get(key.as_bytes(), Version(version)).unwrap();
+            found.map(|found| String::from_utf8(found.value).unwrap())
+        };
+        assert_eq!(at("b", 3).as_deref(), Some("one"));
+        assert_eq!(at("a", 4), None);
+        assert_eq!(at("a", 9).as_deref(), Some("two"));
+        assert_eq!(at("c", 9), None);
+        let nothing = MemoryEngine::new();
+        load(&nothing, SqlMachine::empty().rows()).unwrap();
+        assert_eq!(nothing.latest().unwrap(), Version::ZERO);
+    }
+}

@@ -1,0 +1,118 @@
+"""Clusters for the tests of this directory, and what they have in common."""
+
+import atexit
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+BINARY = os.environ["MANXDB_TEST_BINARY"]
+# Longer than anything here takes; only a hanging test meets it.
+PATIENCE = 60
+# One way between processes of the cluster in which round trips are counted.
+AWAY = 0.020
+
+
+def free_ports(count):
+    """The first of a row of ports that nobody has."""
+    for base in range(23000 + os.getpid() % 400 * 20, 32000, 20):
+        sockets = [socket.socket() for _ in range(count)]
+        try:
+            for offset, one in enumerate(sockets):
+                one.bind(("127.0.0.1", base + offset))
+            return base
+        except OSError:
+            continue
+        finally:
+            for one in sockets:
+                one.close()
+    raise AssertionError("no free ports")
+
+
+class Processes:
+    """The processes of a cluster for one fault: 3 servers, 2 witnesses, 1 coordinator, and a proxy of
+    Redis clients unless it replicates SQL's rows."""
+
+    NODES = 7
+
+    def __init__(self, clients, *more):
+        self.directory = tempfile.TemporaryDirectory(prefix="manxdb-curp-")
+        self.data = pathlib.Path(self.directory.name) / "data"
+        self.first = free_ports(self.NODES + 4)
+        base = self.first + 4
+        command = [BINARY, "cluster", "up", "curp", "--f", "1", "--data", str(self.data), "--base-port",
+                   str(base), clients, str(self.first), "--suspect-ms", "600", *more]
+        self.up = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        atexit.register(self.close)
+        lines = []
+        for line in self.up.stdout:
+            lines.append(line)
+            if line.startswith("cluster is up"):
+                break
+        else:
+            raise AssertionError("the cluster did not start: " + "".join(lines))
+        # What it says later is read by nobody; a full pipe must not stop it.
+        threading.Thread(target=self.up.stdout.read, daemon=True).start()
+
+    def run(self, *arguments):
+        """A command on it."""
+        command = [BINARY, "cluster", arguments[0], "--cluster", str(self.data), *arguments[1:]]
+        return subprocess.run(command, text=True, stdin=subprocess.DEVNULL, check=False, timeout=PATIENCE,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def status(self):
+        """What every node says of itself."""
+        return json.loads(self.run("status", "--json").stdout)
+
+    def notes(self, number):
+        """What a node says of itself, by name."""
+        return self.status()["nodes"][number]["answer"].get("notes", {})
+
+    def master(self):
+        """The number of the master and its process; None while there is none."""
+        for node in self.status()["nodes"]:
+            if node["answer"].get("notes", {}).get("state") == "is master":
+                return node["number"], node["answer"]["process"]
+        return None
+
+    def wait_whole(self):
+        """Until it lacks nothing."""
+        deadline = time.monotonic() + PATIENCE
+        while (status := self.status())["lacking"]:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"the cluster does not recover: {status['lacking']}")
+            time.sleep(0.1)
+
+    def close(self):
+        """Ends all processes."""
+        if self.up.poll() is None:
+            self.up.send_signal(signal.SIGTERM)
+            self.up.wait(timeout=PATIENCE)
+        self.directory.cleanup()
+
+
+class SqlCluster(Processes):
+    """One that replicates SQL's rows."""
+
+    def __init__(self, *more):
+        super().__init__("--mysql-port", "--sql", *more)
+
+    def mysql_port(self, server):
+        """Where MySQL clients reach a server."""
+        return self.first + server - 1
+
+    def mysql_ports(self):
+        """Where they reach all of them."""
+        return [self.mysql_port(server) for server in (1, 2, 3)]
+
+
+def seconds(what):
+    """How long something takes."""
+    start = time.monotonic()
+    what()
+    return time.monotonic() - start
