@@ -123,6 +123,7 @@ impl Scenario {
             keeps_order: true,
             crossing: self.crossing,
             lead: self.lead,
+            seed: self.seed,
         }
     }
 

@@ -15,7 +15,7 @@ use manxdb_txn::rows::Rows;
 use manxdb_workloads::Topology;
 use serde::{Deserialize, Serialize};
 
-use crate::baselines::{JanusSystem, SlogByPiece, SlogSystem};
+use crate::baselines::{DetockSystem, JanusSystem, SlogByPiece, SlogSystem, TapirSystem};
 use crate::dast::DastSystem;
 use crate::figure::Look;
 use crate::trial::{Trial, TrialError, TrialOutcome, measure};
@@ -36,6 +36,10 @@ pub enum SystemName {
     /// DAST with cross-region transactions ordered ahead; not among [`SystemName::ALL`], which
     /// are compared as they were published.
     Ahead,
+    /// Transactions validate what they read, and begin again.
+    Tapir,
+    /// By a log a region, and by whom they come behind in those of others.
+    Detock,
 }
 
 /// Something that is done with a system by its name, whatever its type is.
@@ -49,11 +53,13 @@ pub trait ForSystem {
 
 impl SystemName {
     /// All of them, in the order of legends.
-    pub const ALL: [SystemName; 4] = [
+    pub const ALL: [SystemName; 6] = [
         SystemName::Dast,
         SystemName::Janus,
         SystemName::Slog,
         SystemName::SlogByPiece,
+        SystemName::Tapir,
+        SystemName::Detock,
     ];
 
     /// In figures and tables.
@@ -65,6 +71,8 @@ impl SystemName {
             Self::Slog => "SLOG",
             Self::SlogByPiece => "SLOG, rows freed by piece",
             Self::Ahead => "ManxDB, ordered ahead",
+            Self::Tapir => "TAPIR",
+            Self::Detock => "Detock",
         }
     }
 
@@ -77,6 +85,8 @@ impl SystemName {
             Self::Slog => "slog",
             Self::SlogByPiece => "slog-by-piece",
             Self::Ahead => "ahead",
+            Self::Tapir => "tapir",
+            Self::Detock => "detock",
         }
     }
 
@@ -99,15 +109,18 @@ impl SystemName {
             Self::Janus => what.run::<JanusSystem>(),
             Self::Slog => what.run::<SlogSystem>(),
             Self::SlogByPiece => what.run::<SlogByPiece>(),
+            Self::Tapir => what.run::<TapirSystem>(),
+            Self::Detock => what.run::<DetockSystem>(),
         }
     }
 
-    /// The strongest level that it promises: what Janus orders agrees with real time.
+    /// The strongest level that it promises: what Janus orders, and what TAPIR commits, agrees with
+    /// real time.
     #[must_use]
     pub fn promises(self) -> Level {
         match self {
-            Self::Dast | Self::Ahead | Self::Janus => Level::Strict,
-            Self::Slog | Self::SlogByPiece => Level::Serializable,
+            Self::Dast | Self::Ahead | Self::Janus | Self::Tapir => Level::Strict,
+            Self::Slog | Self::SlogByPiece | Self::Detock => Level::Serializable,
         }
     }
 
@@ -184,6 +197,8 @@ pub struct Cluster {
     /// How far ahead of their clocks regions tell marks at first, if transactions are ordered ahead
     /// and it is not what the distance says.
     pub lead: Option<Nanos>,
+    /// Decides what nodes draw at random.
+    pub seed: u64,
 }
 
 /// What is seen of a replica.

@@ -77,6 +77,7 @@ pub fn cluster(topology: Topology, template: Arc<Template>) -> Cluster {
         keeps_order: false,
         crossing: manxdb_dast::Crossing::Anticipated,
         lead: None,
+        seed: 0,
     }
 }
 
