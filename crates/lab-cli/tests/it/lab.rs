@@ -8,7 +8,7 @@ use manxdb_lab::systems::SystemName;
 
 use crate::support::{laboratory, output};
 
-const EXPERIMENTS: [&str; 16] = [
+const EXPERIMENTS: [&str; 18] = [
     "n-clients",
     "crt-ratio",
     "tpca",
@@ -25,6 +25,8 @@ const EXPERIMENTS: [&str; 16] = [
     "rsi-recovery",
     "olap-join",
     "olap-agg",
+    "redis-throughput",
+    "redis-start",
 ];
 
 /// The files that depend on the seed alone.
@@ -173,6 +175,34 @@ fn kills_in_a_rack_are_run_and_drawn() {
     let report = fs::read_to_string(of.join("report.md")).unwrap();
     assert!(report.contains("| another client | 1 | "), "{report}");
     assert!(of.join("figure.png").exists());
+}
+
+#[test]
+fn redis_commands_are_measured_beside_redis_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let flags = ["run", "redis-throughput", "--scale", "smoke"];
+    let (code, said, error) = lab(&flags, directory.path());
+    assert_eq!(code, Some(0), "{error}");
+    // Too small to be judged.
+    assert!(
+        said.contains("  open  ") && !said.contains("holds"),
+        "{said}"
+    );
+    let of = directory.path().join("redis/redis-throughput");
+    let rows = fs::read_to_string(of.join("data.csv")).unwrap();
+    // Two servers, each with both durabilities.
+    assert_eq!(rows.lines().count(), 1 + 2 * 2, "{rows}");
+    assert!(of.join("figure.png").exists());
+    let flags = ["run", "redis-start", "--scale", "smoke"];
+    let (code, _, error) = lab(&flags, directory.path());
+    assert_eq!(code, Some(0), "{error}");
+    let of = directory.path().join("redis/redis-start");
+    let rows = fs::read_to_string(of.join("data.csv")).unwrap();
+    assert_eq!(rows.lines().count(), 1 + 2, "{rows}");
+    assert!(
+        rows.lines().skip(1).all(|row| row.ends_with(",2000")),
+        "{rows}"
+    );
 }
 
 #[test]
