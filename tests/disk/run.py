@@ -18,7 +18,9 @@ from pathlib import Path
 import pymysql
 
 from harness.checks import Skip, check, expect, expect_error, main
-from harness.servers import PASSWORD, Manxdb, ServerError
+from harness.servers import PASSWORD, Manxdb, ServerError, free_port
+
+import redis_keys
 
 BINARY = os.environ["MANXDB_TEST_BINARY"]
 DISK_BYTES = 256 << 20
@@ -97,7 +99,9 @@ class DiskServer(Manxdb):
     """A server whose data is on such a disk."""
 
     def __init__(self, place):
-        super().__init__(BINARY, ["--block-cache-mb", "8"])
+        self.redis_port = free_port()
+        redis = ["--redis-listen", f"127.0.0.1:{self.redis_port}", "--redis-password", redis_keys.PASSWORD]
+        super().__init__(BINARY, ["--block-cache-mb", "8", *redis])
         self.data = Path(place) / "data"
 
     def command(self):
@@ -495,6 +499,21 @@ def what_a_store_with_a_destroyed_file_still_holds_can_be_salvaged():
         cursor.execute("INSERT INTO books.line VALUES (100000, 0, 'new')")
 
     on_a_disk(work)
+
+
+@check
+def redis_writes_are_refused_on_a_full_disk_and_reads_are_served():
+    on_a_disk(lambda disk, server: redis_keys.full(disk, server, content))
+
+
+@check
+def redis_reads_are_served_when_the_disk_turns_read_only():
+    on_a_disk(lambda disk, server: redis_keys.read_only(disk, server, content))
+
+
+@check
+def redis_keys_in_a_damaged_block_fail_and_the_rest_is_served():
+    on_a_disk(lambda _, server: redis_keys.damaged(server, content, damage, largest))
 
 
 if __name__ == "__main__":

@@ -251,9 +251,15 @@ def go(port):
     return program([str(target / "clients-go" / "redis")], port, CLIENTS / "go")
 
 
+def jvm(port):
+    """Jedis, lettuce."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR") or CLIENTS.parent.parent / "target").resolve() / "clients-jvm"
+    return program(["java", "-cp", f"{target}/classes:{target}/lib/*", "manxdb.suite.RedisSuite"], port, CLIENTS / "jvm")
+
+
 APPLICATIONS = {
     "redis-cli": redis_cli, "redis-benchmark": redis_benchmark, "redis-py": redis_py, "rq": rq, "celery": celery, "django": django,
-    "channels": channels, "node": node, "go": go,
+    "channels": channels, "node": node, "go": go, "jvm": jvm,
 }
 
 
@@ -266,7 +272,7 @@ def run_one(name, port):
     except Exception as error:  # what an application raises is what is reported
         problem = f"{type(error).__name__}: {error}"
     seconds = time.monotonic() - began
-    if name in ("node", "go") and not problem:
+    if name in ("node", "go", "jvm") and not problem:
         return failed
     return report(f"redis: {name}" + ("" if problem else f" ({seconds:.1f} s)"), problem)
 

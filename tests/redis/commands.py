@@ -89,8 +89,39 @@ FAMILIES = {
         EVAL return(redis.call('blpop',KEYS[1],0)) 1 k|EVAL return(redis.call('get')) 0|EVAL return(redis.call()) 0|EVAL return(-3.9) 0|EVAL return) 0
         EVAL return(redis.call('zrange',KEYS[1],0,-1,'withscores')) 1 k|EVAL return(redis.call('ping')) 0|EVAL return(redis.call('select',9)) 0
         EVAL redis.setresp(3)return(redis.call('get',KEYS[1])) 1 k|EVAL return(redis.setresp(4)) 0|DEL k|GET k|TYPE k|EVAL return(string.rep('x',3)) 0""",
+    # CODE is a library of functions.
+    "F": """FUNCTION LOAD CODE|FUNCTION LOAD REPLACE CODE|FUNCTION LOAD REPLACE CODE|FUNCTION LOAD FOO CODE|FUNCTION LIST
+        FUNCTION LIST WITHCODE|FUNCTION LIST LIBRARYNAME one*|FUNCTION LIST FOO|FUNCTION LIST LIBRARYNAME|FUNCTION DELETE one|FUNCTION DELETE none
+        FUNCTION STATS|FUNCTION KILL|FUNCTION DUMP|FUNCTION RESTORE v|FUNCTION FLUSH|FUNCTION FLUSH FOO
+        FCALL get 1 k|FCALL set 1 k v|FCALL set 1 k v|FCALL_RO get 1 k|FCALL_RO set 1 k v|FCALL get -1|FCALL get 3 k|FCALL none 0|FCALL get
+        FCALL wrong 0|FCALL globals 1 k|FCALL told 2 k o m n|FCALL error 0|FCALL nil 0|EVAL return(redis.call('fcall','get',0)) 0|GET k|DEL k""",
     "flush": "FLUSHDB|FLUSHALL ASYNC|RANDOMKEY",
 }
+
+
+# Libraries, right and wrong ones.
+LIBRARIES = [
+    """#!lua name=one
+local function get(keys) return redis.call('get', keys[1]) end
+redis.register_function{function_name='get', callback=get, flags={'no-writes'}, description='reads'}
+redis.register_function('set', function(keys, args) return redis.call('set', keys[1], args[1]) end)
+redis.register_function('wrong', function() return redis.call('nonsense') end)
+redis.register_function('globals', function() return KEYS[1] end)""",
+    """#!lua name=two
+redis.register_function('told', function(keys, args) return {keys[1], args[1], #keys, #args} end)
+redis.register_function('error', function() return redis.error_reply('MY error') end)
+redis.register_function('nil', function() local x = nil + 1 end)""",
+    "#!lua name=three\nredis.register_function('get', function() return 3 end)",
+    "return 1", "#!lua\nreturn 1", "#!lua name=bad-name\nreturn 1", "#!lua name=x\nreturn 1", "#!js name=x\nreturn 1", "#!lua name=x foo=1\nreturn 1",
+    "#!lua name=x name=y\nreturn 1", "#!lua name=x", "#!lua name=x\nsyntax error here", "#!lua name=x\na=1", "#!lua name=x\nlocal t={} t.x.y=1",
+    "#!lua name=x\nreturn KEYS[1]", "#!lua name=x\nredis.register_function()", "#!lua name=x\nredis.register_function('g')",
+    "#!lua name=x\nredis.register_function('g', 1)", "#!lua name=x\nredis.register_function({}, function() end)",
+    "#!lua name=x\nredis.register_function('g g', function() end)", "#!lua name=x\nredis.register_function{foo=1}",
+    "#!lua name=x\nredis.register_function{function_name='g'}", "#!lua name=x\nredis.register_function{callback=function() end}",
+    "#!lua name=x\nredis.register_function{function_name='g', callback=1}", "#!lua name=x\nredis.register_function{function_name='g', callback=function() end, flags=1}",
+    "#!lua name=x\nredis.register_function{function_name='g', callback=function() end, flags={'foo'}}",
+    "#!lua name=x\nredis.register_function('g', function() end) redis.register_function('g', function() end)",
+]
 
 
 def templates(family):
@@ -131,6 +162,8 @@ def made(random, family, template=None):
         "v": lambda: random.choice(["x", "10", "some words", "", "aXbXc", "y" * 70]),
     }
     def argument(word):
+        if word == "CODE":
+            return random.choice(LIBRARIES[:3]) if random.random() < 0.5 else random.choice(LIBRARIES)
         if word in ("E", "E-*"):
             return word.replace("E", Numbers.next())
         if word[:2] in ("w_", "h_") and word[2:] in ("m", "n"):
@@ -178,9 +211,12 @@ def told(reply):
 def comparable(words, reply):
     """A reply as it is to be compared."""
     name = words[0]
-    if name == "DUMP" or words[:2] == ["MEMORY", "USAGE"]:
+    if name == "DUMP" or words[:2] in (["MEMORY", "USAGE"], ["FUNCTION", "DUMP"]):
         # Bytes that each server chooses; see `exchange` in run.py.
         return reply is not None
+    if words[:2] == ["FUNCTION", "LIST"] and isinstance(reply, list):
+        # Functions and libraries come in no order.
+        return sorted(([sorted(part, key=repr) if isinstance(part, list) else part for part in library] for library in reply), key=repr)
     if "nosort" in words and isinstance(reply, list):
         return sorted(reply, key=repr)
     if name == "XINFO":

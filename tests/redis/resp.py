@@ -1,6 +1,7 @@
 """A RESP client of few lines: what it reads is what the server sent, errors included."""
 
 import socket
+import ssl
 
 
 class ReplyError(str):
@@ -10,8 +11,11 @@ class ReplyError(str):
 class Link:
     """A connection."""
 
-    def __init__(self, port, timeout=20):
+    def __init__(self, port, timeout=20, certificate=None):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
+        if certificate:
+            context = ssl.create_default_context(cafile=certificate)
+            self.socket = context.wrap_socket(self.socket, server_hostname="localhost")
         self.file = self.socket.makefile("rb")
 
     def send(self, *words):

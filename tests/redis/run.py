@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -54,12 +55,12 @@ class Ours:
     """A server of this tree."""
 
     def __init__(self, data, durability="sync"):
-        self.data, self.durability, self.port = data, durability, free_port()
+        self.data, self.durability, self.port, self.admin = data, durability, free_port(), free_port()
 
     def start(self):
         binary = os.environ.get("MANXDB_TEST_BINARY", "target/debug/manxdb")
         command = [binary, "serve", "--data", self.data, "--mysql-listen", f"127.0.0.1:{free_port()}", "--admin-listen",
-                   f"127.0.0.1:{free_port()}", "--redis-listen", f"127.0.0.1:{self.port}", "--insecure",
+                   f"127.0.0.1:{self.admin}", "--redis-listen", f"127.0.0.1:{self.port}", "--insecure",
                    "--durability", self.durability, "--max-connections", "6000", "--log", "warn"]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         return wait_for(self.port, self.process)
@@ -130,6 +131,15 @@ def exchange(ours, theirs):
                 expected, found = sorted(expected), sorted(found) if isinstance(found, list) else found
             if restored != "OK" or found != expected:
                 return f"{name}: {restored}, {str(found)[:80]} instead of {str(expected)[:80]}"
+    for one, other in ((theirs, ours), (ours, theirs)):
+        one.call("FUNCTION", "FLUSH")
+        one.call("FUNCTION", "LOAD", commands.LIBRARIES[0])
+        one.call("FUNCTION", "LOAD", commands.LIBRARIES[1])
+        restored = other.call("FUNCTION", "RESTORE", one.call("FUNCTION", "DUMP"), "FLUSH")
+        again = other.call("FUNCTION", "RESTORE", one.call("FUNCTION", "DUMP"))
+        told = other.call("FCALL", "told", 1, "k", "a")
+        if restored != "OK" or told != [b"k", b"a", 1, 1] or "already exists" not in str(again):
+            return f"libraries: {restored}, then {again}; a function of one says {told}"
     short = [link.call("DUMP", "d") for link in (ours, theirs) if link.call("SET", "d", "short") == "OK"]
     return None if short[0] == short[1] else f"a short string is dumped as {short}"
 
@@ -202,6 +212,10 @@ def cycles(data, seed, count, durability):
     for cycle in range(count + 1):
         link = ours.start()
         problem = audit(link)
+        name = f"cycle{cycle - 1}"
+        if cycle and not problem and link.call("FCALL", name, 0) != cycle - 1:
+            problem = f"function {name} is not there: {link.call('FUNCTION', 'LIST')}"
+        link.call("FUNCTION", "LOAD", "REPLACE", f"#!lua name=cycles\nredis.register_function('cycle{cycle}', function() return {cycle} end)")
         link.close()
         if problem or cycle == count:
             ours.kill()
@@ -291,6 +305,62 @@ def hostile(port, seed):
     return None if link.call("PING") == "PONG" else "no answer after hostile bytes"
 
 
+def numbers(link, admin):
+    """INFO and /metrics tell the same, and the page and SLOWLOG what was slow."""
+    link.call("CONFIG", "SET", "slowlog-log-slower-than", "0")
+    link.call("SET", "slow", "1")
+    link.call("CONFIG", "SET", "slowlog-log-slower-than", "10000")
+    time.sleep(0.3)
+    info = dict(line.split(":", 1) for line in link.call("INFO").decode().split("\r\n") if ":" in line)
+    # What INFO itself changes is told at the end of its round.
+    metrics = urllib.request.urlopen(f"http://127.0.0.1:{admin}/metrics").read().decode()
+    told = dict(line.split() for line in metrics.splitlines() if line.startswith("manxdb_redis_"))
+    if len(told) < 30:
+        return f"/metrics has {len(told)} numbers of Redis"
+    for name, value in told.items():
+        name = name.removeprefix("manxdb_redis_")
+        if float(info.get(name, "nan")) != float(value):
+            return f"{name}: INFO {info.get(name)}, /metrics {value}"
+    slow = [entry for entry in link.call("SLOWLOG", "GET", "-1") if entry[3][0] == b"SET"]
+    split = [entry for entry in link.call("SLOWLOG", "SPLIT", "-1") if slow and entry[1] == slow[0][0]]
+    if len(split) != 1 or not split[0][-1]:
+        return f"SLOWLOG has {slow} and {split}: a write with sync waits for the disk"
+    page = urllib.request.urlopen(f"http://127.0.0.1:{admin}/redis").read().decode()
+    return None if "<code>SET slow 1</code>" in page and "keys_zset" in page else f"the page is {page[-600:]}"
+
+
+def encrypted(port, certificate, seed):
+    """TLS on the same port: small and large both ways, byte by byte, and bytes that are no TLS."""
+    source, link = random.Random(seed), Link(port, certificate=certificate)
+    values = {f"tls{number}": source.randbytes(source.choice([0, 1, 16_384, 16_385, 70_000, 3_000_000])) for number in range(20)}
+    for key, value in values.items():
+        link.send("SET", key, value)
+    if {link.read() for _ in values} != {"OK"}:
+        return "SET was not answered with OK"
+    for key in values:
+        link.send("GET", key)
+    for key, value in values.items():
+        if link.read() != value:
+            return f"{key} of {len(value)} bytes is another"
+    for byte in b"*1\r\n$4\r\nPING\r\n":
+        link.socket.sendall(bytes([byte]))
+    if link.read() != "PONG":
+        return "no answer to a command that came byte by byte"
+    plain = Link(port)
+    if plain.call("GET", "tls0") != values["tls0"]:
+        return "a client without TLS sees another value"
+    for _ in range(50):
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as wrong:
+            wrong.sendall(b"\x16\x03\x01" + source.randbytes(source.randint(1, 3000)))
+            wrong.settimeout(0.01)
+            try:
+                wrong.recv(100)
+            except OSError:
+                pass
+    link.send("QUIT")
+    return None if link.read() == "OK" and link.file.read() == b"" and plain.call("PING") == "PONG" else "no orderly end"
+
+
 def report(name, problem):
     print(f"FAIL {name}: {problem}" if problem else f"PASS {name}", flush=True)
     return bool(problem)
@@ -316,6 +386,8 @@ def main():
             fresh = Link(ours.port)
             fresh.port_of_server = ours.port
             failed += report("redis: every command of the table", all_of_the_table(fresh, seen))
+            failed += report("redis: INFO, /metrics and SLOWLOG", numbers(link, ours.admin))
+            failed += report("redis: TLS", encrypted(ours.port, os.path.join(ours.data, "server-cert.pem"), options.seed))
             failed += report("redis: hostile bytes", hostile(ours.port, options.seed))
             failed += report("redis: endless scripts", endless(ours.port))
             failed += report("redis: idle connections, and one that never reads", crowd(ours.port, 5000))

@@ -201,7 +201,7 @@ impl Server {
         };
         let options = MysqlOptions {
             cursor_memory_bytes: settings.statement_memory_bytes,
-            tls: Some(tls),
+            tls: Some(Arc::clone(&tls)),
             password_key: Some(PasswordKey::open(&settings.data)?),
             ..MysqlOptions::default()
         };
@@ -210,7 +210,7 @@ impl Server {
             .map_err(|error| Fault::io("cannot start the MySQL listener", error))?;
         let redis = match (redis, &settings.redis) {
             (Some(listener), Some(redis)) => {
-                Some(redis::start(listener, redis, settings, &self.store)?)
+                Some(redis::start(listener, tls, redis, settings, &self.store)?)
             }
             _ => None,
         };

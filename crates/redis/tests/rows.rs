@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use manxdb_redis::keyspace::{DATABASES, LoadedRow, rows};
+use manxdb_redis::keyspace::{DATABASES, Kind, LoadedRow, rows};
 use manxdb_redis::streams::StreamId;
 use manxdb_redis::{Command, Effects, Keyspace, Reply, Stamp, execute};
 use proptest::prelude::*;
@@ -211,6 +211,8 @@ proptest! {
                 prop_assert_eq!(&reply, &again);
             }
             prop_assert_eq!(keyspace.memory(), keyspace.recounted_memory(), "{:?}", words);
+            let kinds = Kind::ALL.map(|kind| keyspace.keys_of(kind));
+            prop_assert_eq!(kinds, keyspace.recounted_kinds());
             prop_assert!(!matches!(&reply, Reply::Error(e) if e.0.starts_with("LOADING")));
         }
         let mut opened = store.opened();

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use manxdb_redis::keyspace::Kind;
 use manxdb_redis::server::{ClientId, Server, Settings};
 use manxdb_redis::{Command, Keyspace, Reply, Stamp, execute};
 use proptest::prelude::*;
@@ -191,6 +192,8 @@ proptest! {
             let length = Reply::count(model.entries.len());
             prop_assert_eq!(run(&mut keyspace, "XLEN s"), length);
             prop_assert_eq!(keyspace.memory(), keyspace.recounted_memory());
+            let kinds = Kind::ALL.map(|kind| keyspace.keys_of(kind));
+            prop_assert_eq!(kinds, keyspace.recounted_kinds());
         }
     }
 }

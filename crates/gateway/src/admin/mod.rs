@@ -8,6 +8,7 @@
 //! | `GET /version` | JSON |
 //! | `GET /metrics` | Prometheus text |
 //! | `GET /slow` | JSON: slow statements with the split of their time |
+//! | `GET /redis` | keys, memory, loads, waits and slow commands of Redis clients; JSON for who accepts that only |
 //! | `POST /backup` | starts a backup; needs the token in the data directory, loopback only |
 //!
 //! Reading needs no password, which is why it listens on loopback unless told otherwise.
@@ -15,6 +16,7 @@
 mod health;
 mod metrics_text;
 mod page;
+mod redis_page;
 mod server;
 
 pub use health::{HealthReport, HealthState};

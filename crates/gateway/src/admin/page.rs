@@ -23,7 +23,7 @@ const PARTS: [(&str, &str); 6] = [
 
 /// The console: version, readiness and slow statements as they are now, and places where the script
 /// shows what [`super::metrics_text`] says. Without scripts the page has all but the latter.
-pub fn render(version: &Value, health: &HealthReport, slow: &Value) -> String {
+pub fn render(version: &Value, health: &HealthReport, slow: &Value, has_redis: bool) -> String {
     let told = |state: &str, line: &str| {
         let class = if line.is_empty() {
             "serving"
@@ -38,13 +38,18 @@ pub fn render(version: &Value, health: &HealthReport, slow: &Value) -> String {
         HealthState::Degraded => told("serving, but degraded: ", &health.line()),
         HealthState::Unavailable => told("not serving: ", &health.line()),
     };
+    let redis = if has_redis {
+        "<a href=\"/redis\">Redis</a>"
+    } else {
+        ""
+    };
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><title>ManxDB</title>\
          <link rel=\"stylesheet\" href=\"/console.css\">\
          <script src=\"/console.js\" defer></script></head><body>\
          <h1>ManxDB {}</h1><p>This node is {state}. Clients see MySQL {}.</p>\
-         <nav><a href=\"/metrics\">Metrics</a><a href=\"/slow\">Slow statements as JSON</a>\
+         <nav>{redis}<a href=\"/metrics\">Metrics</a><a href=\"/slow\">Slow statements as JSON</a>\
          <a href=\"/version\">Version</a><a href=\"/healthz\">Health</a>\
          <a href=\"/readyz\">Readiness</a></nav>\
          <h2>Now</h2><noscript><p>Live numbers need scripts; <a href=\"/metrics\">/metrics</a> has \
@@ -114,7 +119,7 @@ fn slow_row(html: &mut String, row: &Value) {
 }
 
 /// Microseconds as milliseconds; nothing for none.
-fn milliseconds(micros: Option<&Value>) -> String {
+pub(super) fn milliseconds(micros: Option<&Value>) -> String {
     let micros = micros.and_then(Value::as_u64).unwrap_or(0);
     match micros {
         0 => String::new(),
@@ -124,7 +129,7 @@ fn milliseconds(micros: Option<&Value>) -> String {
 }
 
 /// A member of an object as HTML; empty when it is missing or null.
-fn text(of: &Value, key: &str) -> String {
+pub(super) fn text(of: &Value, key: &str) -> String {
     match of.get(key) {
         Some(Value::String(text)) => escaped(text),
         Some(Value::Null) | None => String::new(),
@@ -132,7 +137,7 @@ fn text(of: &Value, key: &str) -> String {
     }
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
@@ -150,7 +155,12 @@ mod tests {
             "statement": "SELECT '<script>'", "account": "<b>@%", "database": "<i>",
             "total_micros": 7, "error": 0,
         }]);
-        let html = render(&json!({ "version": "1" }), &HealthReport::ok(), &slow);
+        let html = render(
+            &json!({ "version": "1" }),
+            &HealthReport::ok(),
+            &slow,
+            false,
+        );
         assert!(html.contains("SELECT '&lt;script&gt;'") && !html.contains("<script>"));
         // The page's own script is the only one.
         assert_eq!(html.matches("<script").count(), 1);
@@ -164,7 +174,7 @@ mod tests {
             "total_micros": 304_065, "rows": 1, "error": 1205, "database": null,
             "split_micros": { "parse": 255, "lock_wait": 0, "execute": 303_406 },
         }]);
-        let html = render(&json!({}), &HealthReport::ok(), &slow);
+        let html = render(&json!({}), &HealthReport::ok(), &slow, false);
         for piece in [
             "2026-01-31 18:30:00<",
             ">304<",
@@ -180,14 +190,14 @@ mod tests {
     #[test]
     fn a_node_that_lacks_something_says_what_and_what_to_do() {
         let health = HealthReport::degraded("no writes: disk <full>", "free space");
-        let html = render(&json!({}), &health, &json!([]));
+        let html = render(&json!({}), &health, &json!([]), true);
         assert!(html.contains("but degraded: no writes: disk &lt;full&gt;: free space"));
     }
 
     #[test]
     fn a_node_that_does_not_serve_says_why() {
         let health = HealthReport::unavailable("shutting down", "");
-        let html = render(&json!({}), &health, &json!([]));
+        let html = render(&json!({}), &health, &json!([]), true);
         assert!(html.contains("not serving: shutting down"));
     }
 }

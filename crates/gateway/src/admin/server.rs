@@ -13,7 +13,7 @@ use tiny_http::{Header, Method, Request, Response, Server};
 
 use super::health::{HealthReport, HealthState};
 use super::metrics_text::{self, Gauge};
-use super::page;
+use super::{page, redis_page};
 
 /// Pause between two looks at the stop flag, and between upkeeps of histograms.
 const TICK: Duration = Duration::from_secs(1);
@@ -31,6 +31,9 @@ pub struct AdminSources {
     pub gauges: Box<dyn Fn() -> Vec<Gauge> + Send + Sync>,
     /// Slow statements, newest first, as a JSON array of objects.
     pub slow: Box<dyn Fn() -> Value + Send + Sync>,
+    /// What Redis clients have here, where they are served: `numbers` by section, `waits` by command, and
+    /// `slow` commands, the newest first.
+    pub redis: Option<Box<dyn Fn() -> Value + Send + Sync>>,
     /// Answers `POST /backup`.
     pub backup: Box<MakeBackup>,
     /// Secret that `POST /backup` must bring.
@@ -133,6 +136,14 @@ impl Answer {
         }
     }
 
+    fn page(body: String) -> Self {
+        Self {
+            status: 200,
+            content_type: "text/html; charset=utf-8",
+            body,
+        }
+    }
+
     fn json(status: u16, body: &Value) -> Self {
         Self {
             status,
@@ -171,12 +182,22 @@ fn get(request: &Request, sources: &AdminSources) -> Answer {
             content_type: "text/javascript; charset=utf-8",
             body: page::SCRIPT.to_owned(),
         },
-        "/" => Answer {
-            status: 200,
-            content_type: "text/html; charset=utf-8",
-            body: page::render(&sources.version, &(sources.health)(), &(sources.slow)()),
-        },
+        "/redis" => redis(sources, wants_json(request)),
+        "/" => Answer::page(page::render(
+            &sources.version,
+            &(sources.health)(),
+            &(sources.slow)(),
+            sources.redis.is_some(),
+        )),
         _ => Answer::text(404, "not found\n"),
+    }
+}
+
+fn redis(sources: &AdminSources, wants_json: bool) -> Answer {
+    match &sources.redis {
+        None => Answer::text(404, "Redis clients are not served here: --redis-listen\n"),
+        Some(redis) if wants_json => Answer::json(200, &redis()),
+        Some(redis) => Answer::page(redis_page::render(&redis())),
     }
 }
 

@@ -1,11 +1,14 @@
 //! One client's socket and what is on its way to and from it.
 
 use std::collections::VecDeque;
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::ErrorKind;
 use std::net::TcpStream;
+use std::time::Instant;
 
 use manxdb_redis::Command;
 use manxdb_redis::resp::Decoder;
+
+use super::stream::Stream;
 
 /// Bytes read of a socket in a round.
 const READ_BYTES: usize = 64 << 10;
@@ -18,7 +21,7 @@ const KEPT_BYTES: usize = 64 << 10;
 
 /// A client.
 pub struct Connection {
-    socket: TcpStream,
+    stream: Stream,
     /// Bytes that no whole command was made of yet.
     pub input: Vec<u8>,
     pub decoder: Decoder,
@@ -29,6 +32,8 @@ pub struct Connection {
     held: VecDeque<(u64, usize)>,
     /// A command waits for the store.
     pub is_parked: bool,
+    /// Since when the command that runs next has waited for the store.
+    pub parked_since: Option<Instant>,
     /// It is closed when all is sent.
     pub is_ending: bool,
     pub is_closed: bool,
@@ -41,9 +46,9 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn new(socket: TcpStream) -> Self {
+    pub fn new(stream: Stream) -> Self {
         Self {
-            socket,
+            stream,
             input: Vec::new(),
             decoder: Decoder::default(),
             command: Command::default(),
@@ -51,6 +56,7 @@ impl Connection {
             sent: 0,
             held: VecDeque::new(),
             is_parked: false,
+            parked_since: None,
             is_ending: false,
             is_closed: false,
             wants_write: false,
@@ -60,24 +66,19 @@ impl Connection {
     }
 
     pub fn socket(&self) -> &TcpStream {
-        &self.socket
+        self.stream.socket()
     }
 
-    /// Reads what there is, at most one round's bytes; whether there may be more.
-    pub fn read(&mut self, buffer: &mut [u8]) -> bool {
+    /// Reads what there is, at most one round's bytes.
+    pub fn read(&mut self, buffer: &mut [u8]) {
         let length = buffer.len().min(READ_BYTES);
-        match self.socket.read(&mut buffer[..length]) {
-            Ok(0) => self.is_closed = true,
-            Ok(bytes) => {
-                self.look_again();
-                self.input.extend_from_slice(&buffer[..bytes]);
-                return bytes == length;
-            }
+        match self.stream.read(&mut buffer[..length], &mut self.input) {
+            Ok(true) => self.look_again(),
+            Ok(false) => self.is_closed = true,
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => self.is_closed = true,
         }
-        false
     }
 
     /// Whether its next command may run.
@@ -132,8 +133,14 @@ impl Connection {
             .front()
             .map_or(self.out.len(), |(_, start)| *start);
         assert!(end >= self.sent, "a held reply was sent");
-        while self.sent < end {
-            match self.socket.write(&self.out[self.sent..end]) {
+        // A handshake, or the end of what was taken before.
+        match self.stream.flush() {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return !self.is_overdue(),
+            Err(_) => self.is_closed = true,
+        }
+        while self.sent < end && !self.is_closed {
+            match self.stream.write(&self.out[self.sent..end]) {
                 Ok(0) => self.is_closed = true,
                 Ok(bytes) => {
                     self.sent += bytes;
@@ -151,7 +158,17 @@ impl Connection {
             if self.out.capacity() > KEPT_BYTES {
                 self.out = Vec::new();
             }
-            self.is_closed |= self.is_ending;
+            if self
+                .stream
+                .flush()
+                .is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+            {
+                return !self.is_overdue();
+            }
+            if self.is_ending {
+                self.stream.close();
+                self.is_closed = true;
+            }
         }
         self.is_overdue();
         false

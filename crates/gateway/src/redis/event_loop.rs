@@ -3,23 +3,24 @@
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use manxdb_redis::keyspace::Effects;
-use manxdb_redis::server::{ClientId, Needs, Server, Settings};
+use manxdb_redis::server::{ClientId, LatencyEvent, Needs, Server, Settings};
 use manxdb_redis::{Keyspace, Reply, Stamp};
+use manxdb_storage::StorageError;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 
 use super::connection::Connection;
+use super::long_commands::{LongCommands, micros_since};
 use super::script_host::LoopHost;
 use super::sockets::Sockets;
-use super::store::{FromStore, Values};
+use super::store::{FromStore, Values, libraries};
 use super::sync::Syncs;
-use super::{RedisStore, Shared};
+use super::{Listening, RedisStore, Shared};
 
 /// How often time is looked at when nothing else happens.
 const TICK_MILLIS: u64 = 100;
@@ -30,43 +31,46 @@ const COMMANDS: usize = 1024;
 
 /// Everything the loop owns.
 pub struct EventLoop {
-    sockets: Sockets,
-    server: Server,
-    store: RedisStore,
-    syncs: Arc<Syncs>,
-    values: Values,
-    shared: Arc<Shared>,
-    is_synced: bool,
+    pub(super) sockets: Sockets,
+    pub(super) server: Server,
+    pub(super) store: RedisStore,
+    pub(super) syncs: Arc<Syncs>,
+    pub(super) values: Values,
+    pub(super) shared: Arc<Shared>,
+    pub(super) is_synced: bool,
     /// Rows that are not in the log yet.
-    rows: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    round: u64,
+    pub(super) rows: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    pub(super) round: u64,
     /// Connections that wrote in this round.
-    writers: HashSet<ClientId>,
-    parked: BTreeSet<ClientId>,
-    held: BTreeSet<ClientId>,
-    requested: HashSet<Vec<u8>>,
+    pub(super) writers: HashSet<ClientId>,
+    pub(super) parked: BTreeSet<ClientId>,
+    pub(super) held: BTreeSet<ClientId>,
+    pub(super) requested: HashSet<Vec<u8>>,
+    /// Why commands on all keys are refused.
+    pub(super) names_failure: Option<String>,
     /// The process ends in the middle of a script.
-    is_abandoned: bool,
-    seeds: RandomState,
-    stamps: u64,
-    now: u64,
-    micros: u16,
-    ticked: u64,
+    pub(super) is_abandoned: bool,
+    /// What took long in this round, and in those before that are not on disk.
+    pub(super) long: LongCommands,
+    pub(super) seeds: RandomState,
+    pub(super) stamps: u64,
+    pub(super) now: u64,
+    pub(super) micros: u16,
+    pub(super) ticked: u64,
 }
 
 impl EventLoop {
     #[allow(clippy::too_many_arguments)] // what a loop owns, once
     pub fn new(
-        listener: TcpListener,
+        listening: Listening,
         keyspace: Keyspace,
         settings: Settings,
-        connections_max: usize,
         store: RedisStore,
         syncs: Arc<Syncs>,
         values: Values,
         shared: &Arc<Shared>,
     ) -> io::Result<Self> {
-        let sockets = Sockets::new(listener, &shared.bell, connections_max)?;
+        let sockets = Sockets::new(listening, &shared.bell)?;
         let is_synced = settings.is_synced;
         let mut this = Self {
             sockets,
@@ -82,7 +86,9 @@ impl EventLoop {
             parked: BTreeSet::new(),
             held: BTreeSet::new(),
             requested: HashSet::new(),
+            names_failure: None,
             is_abandoned: false,
+            long: LongCommands::default(),
             seeds: RandomState::new(),
             stamps: 0,
             now: 0,
@@ -91,7 +97,20 @@ impl EventLoop {
         };
         this.look_at_clock();
         this.server.start(this.now);
+        this.take_libraries().map_err(io::Error::other)?;
         Ok(this)
+    }
+
+    /// Libraries of functions are there before the first command.
+    fn take_libraries(&mut self) -> Result<(), StorageError> {
+        for code in libraries(self.store.engine.as_ref())? {
+            let stamp = self.stamp();
+            if let Err(error) = self.server.take_library(&code, stamp) {
+                let code = String::from_utf8_lossy(&code[..code.len().min(100)]);
+                tracing::error!(%error, %code, "a library of Redis functions cannot be loaded");
+            }
+        }
+        Ok(())
     }
 
     /// Until the server stops.
@@ -157,7 +176,7 @@ impl EventLoop {
         }
     }
 
-    fn stamp(&mut self) -> Stamp {
+    pub(super) fn stamp(&mut self) -> Stamp {
         self.stamps += 1;
         Stamp {
             now_millis: self.now,
@@ -170,27 +189,23 @@ impl EventLoop {
         let mut came = false;
         while let Some(told) = self.values.next() {
             came = true;
-            let taken = match told {
-                FromStore::Page(page) => self.server.keyspace.take_page(&page),
-                FromStore::Complete => {
-                    self.server.keyspace.complete();
-                    Ok(())
+            match told {
+                FromStore::Page(page) => {
+                    if let Err(row) = self.server.keyspace.take_page(&page) {
+                        self.damaged(&row, "a row of it is of no known form");
+                    }
                 }
+                FromStore::Complete => self.server.keyspace.complete(),
                 FromStore::Value(loaded) => {
                     self.requested.remove(&loaded.row);
                     let stamp = self.stamp();
-                    let installed = self.server.install(loaded, stamp);
-                    installed.map(|effects| {
-                        self.wrote(None, effects);
-                    })
+                    match self.server.install(loaded, stamp) {
+                        Ok(effects) => self.wrote(None, effects),
+                        Err(row) => self.damaged(&row, "its rows do not make its value"),
+                    }
                 }
-                FromStore::Failed(row, error) => {
-                    tracing::error!(%error, "Redis keys cannot be read");
-                    Err(row.unwrap_or_default())
-                }
-            };
-            if let Err(row) = taken {
-                self.damaged(&row);
+                FromStore::Failed(Some(row), error) => self.damaged(&row, &error.to_string()),
+                FromStore::Failed(None, error) => self.names_failed(&error.to_string()),
             }
             self.send_outbox(None);
         }
@@ -200,22 +215,45 @@ impl EventLoop {
         }
     }
 
-    /// A row cannot be read: who waits for values is told.
-    fn damaged(&mut self, row: &[u8]) {
+    /// A value cannot be read: those whose commands need it are told.
+    fn damaged(&mut self, row: &[u8], why: &str) {
         tracing::error!(
             row = manxdb_storage::physical::hex(row),
-            "a row of Redis is damaged"
+            why,
+            "a Redis key cannot be read"
         );
         self.requested.remove(row);
-        let error =
-            Reply::error("ERR the store has a damaged row of this key: see the server's log");
-        for id in std::mem::take(&mut self.parked) {
-            let protocol = self.server.protocol(id);
-            if let Some(connection) = self.sockets.connections.get_mut(&id) {
-                connection.is_parked = false;
-                error.encode(protocol, connection.out());
-                self.sockets.active.insert(id);
+        let needs_it = |needs: &Needs| match needs {
+            Needs::Values(loads) => loads.iter().any(|load| load.row == row),
+            Needs::AllNames | Needs::Nothing => false,
+        };
+        let text = format!("ERR a key of this command cannot be read: {why}");
+        self.refuse_parked(&text, needs_it);
+    }
+
+    /// Names of keys cannot be read: commands on single keys go on, those on all are refused.
+    fn names_failed(&mut self, why: &str) {
+        tracing::error!(why, "names of Redis keys cannot be read");
+        let text = format!("ERR names of keys cannot be read: {why}");
+        self.refuse_parked(&text, |needs| *needs == Needs::AllNames);
+        self.names_failure = Some(text);
+    }
+
+    /// Answers parked commands that need what is not to be had.
+    fn refuse_parked(&mut self, text: &str, is_refused: impl Fn(&Needs) -> bool) {
+        let error = Reply::error(text.to_owned());
+        for id in self.parked.clone() {
+            let Some(connection) = self.sockets.connections.get_mut(&id) else {
+                continue;
+            };
+            if !is_refused(&self.server.needs(id, &connection.command)) {
+                continue;
             }
+            connection.is_parked = false;
+            connection.parked_since = None;
+            error.encode(self.server.protocol(id), connection.out());
+            self.parked.remove(&id);
+            self.sockets.active.insert(id);
         }
     }
 
@@ -237,6 +275,7 @@ impl EventLoop {
     }
 
     fn run_commands_of(&mut self, id: ClientId, connection: &mut Connection) {
+        self.long.look_at_clock();
         if connection.is_parked {
             let command = std::mem::take(&mut connection.command);
             connection.is_parked = false;
@@ -287,15 +326,17 @@ impl EventLoop {
         match self.server.needs(id, command) {
             Needs::Nothing => {}
             Needs::AllNames => {
-                connection.is_parked = true;
-                self.parked.insert(id);
-                return;
+                return match &self.names_failure {
+                    None => self.park(id, connection),
+                    Some(text) => {
+                        let error = Reply::error(text.clone());
+                        error.encode(self.server.protocol(id), connection.out());
+                    }
+                };
             }
             Needs::Values(loads) => {
-                connection.is_parked = true;
-                self.parked.insert(id);
-                self.want(loads);
-                return;
+                self.park(id, connection);
+                return self.want(loads);
             }
         }
         let stamp = self.stamp();
@@ -317,14 +358,24 @@ impl EventLoop {
         let start = connection.out().len();
         let protocol = self.server.protocol(id);
         handled.reply.encode(protocol, connection.out());
-        if !handled.effects.is_empty() {
+        let has_written = !handled.effects.is_empty();
+        if has_written {
             self.wrote(Some(id), handled.effects);
             self.held_by(id, connection, start);
         }
+        let load = connection.parked_since.take();
+        self.long
+            .ran(&mut self.server, (id, command), load, has_written, stamp);
+    }
+
+    fn park(&mut self, id: ClientId, connection: &mut Connection) {
+        connection.is_parked = true;
+        connection.parked_since.get_or_insert_with(Instant::now);
+        self.parked.insert(id);
     }
 
     /// Replies from `start` on leave when this round is on disk.
-    fn held_by(&mut self, id: ClientId, connection: &mut Connection, start: usize) {
+    pub(super) fn held_by(&mut self, id: ClientId, connection: &mut Connection, start: usize) {
         self.writers.insert(id);
         if self.is_synced {
             connection.hold(self.round + 1, start);
@@ -332,7 +383,7 @@ impl EventLoop {
         }
     }
 
-    fn wrote(&mut self, writer: Option<ClientId>, effects: Effects) {
+    pub(super) fn wrote(&mut self, writer: Option<ClientId>, effects: Effects) {
         self.writers.extend(writer);
         self.rows
             .extend(effects.rows.into_iter().map(|row| (row.key, row.value)));
@@ -383,132 +434,12 @@ impl EventLoop {
         }
         self.ticked = self.now;
         let stamp = self.stamp();
+        let began = Instant::now();
         let effects = self.server.tick(stamp);
+        self.server
+            .lasted(LatencyEvent::Expire, micros_since(began), stamp);
+        self.publish();
         self.wrote(None, effects);
         self.send_outbox(None);
-    }
-
-    /// Puts the round's rows into the log, all or none.
-    fn append(&mut self) {
-        if self.rows.is_empty() {
-            self.writers.clear();
-            return;
-        }
-        match self.store.path.append_rows(&mut self.rows) {
-            Ok(appended) => {
-                self.round += 1;
-                self.syncs.appended(self.round, appended);
-                self.server.refuse_writes(None);
-                self.writers.clear();
-                // A value that is on its way was read before what was appended now.
-                if self.parked.is_empty() && self.requested.is_empty() {
-                    let seed = self.stamp().seed;
-                    self.server.evict(seed);
-                }
-            }
-            Err(error) => self.not_appended(error.to_string()),
-        }
-    }
-
-    /// Nothing that this round wrote is acknowledged. The objects have it, so its rows stay for the
-    /// next try.
-    fn not_appended(&mut self, why: String) {
-        if !self.server.refuses_writes() {
-            tracing::error!(why, "Redis writes are refused");
-        }
-        self.server.refuse_writes(Some(why));
-        for id in std::mem::take(&mut self.writers) {
-            if let Some(connection) = self.sockets.connections.get_mut(&id) {
-                connection.is_closed = true;
-                self.sockets.active.insert(id);
-            }
-        }
-    }
-
-    fn answer(&mut self) {
-        if self.syncs.has_failed() {
-            self.server.refuse_writes(Some(
-                "the disk failed: restart when this is mended".to_owned(),
-            ));
-            for id in std::mem::take(&mut self.held) {
-                if let Some(connection) = self.sockets.connections.get_mut(&id) {
-                    connection.is_closed = true;
-                    self.sockets.active.insert(id);
-                }
-            }
-        }
-        let synced = self.syncs.synced();
-        let mut still_held = BTreeSet::new();
-        for id in std::mem::take(&mut self.held) {
-            if let Some(connection) = self.sockets.connections.get_mut(&id) {
-                connection.release(synced);
-                self.sockets.active.insert(id);
-                if connection.is_held() {
-                    still_held.insert(id);
-                }
-            }
-        }
-        self.held = still_held;
-        for id in std::mem::take(&mut self.sockets.active) {
-            self.answer_one(id);
-        }
-    }
-
-    fn answer_one(&mut self, id: ClientId) {
-        let Some(connection) = self.sockets.connections.get_mut(&id) else {
-            return;
-        };
-        let wants_write = connection.send();
-        if connection.is_closed {
-            let _ = epoll::delete(&self.sockets.epoll, connection.socket());
-            self.sockets.connections.remove(&id);
-            self.parked.remove(&id);
-            self.held.remove(&id);
-            self.server.disconnect(id);
-            return;
-        }
-        // A client whose commands wait is not read further.
-        let reads = connection.input.len() < (1 << 20) || connection.may_run();
-        let wanted = (wants_write, reads);
-        if wanted != (connection.wants_write, !connection.is_paused) {
-            (connection.wants_write, connection.is_paused) = (wants_write, !reads);
-            let mut flags = epoll::EventFlags::empty();
-            flags.set(epoll::EventFlags::IN, reads);
-            flags.set(epoll::EventFlags::OUT, wants_write);
-            let data = epoll::EventData::new_u64(id.0);
-            if epoll::modify(&self.sockets.epoll, connection.socket(), data, flags).is_err() {
-                connection.is_closed = true;
-            }
-        }
-        let may_go_on = connection.may_run() && !connection.input.is_empty();
-        if may_go_on && !self.server.is_waiting(id) && connection.has_progressed() {
-            self.sockets.active.insert(id);
-        }
-    }
-
-    fn count(&mut self) {
-        for (level, text) in self.server.take_script_log() {
-            match level {
-                0 | 1 => tracing::debug!(text, "redis.log of a script"),
-                2 => tracing::info!(text, "redis.log of a script"),
-                _ => tracing::warn!(text, "redis.log of a script"),
-            }
-        }
-        let counters = &self.shared.counters;
-        let keyspace = &self.server.keyspace;
-        let keys: usize = (0..manxdb_redis::keyspace::DATABASES)
-            .map(|db| keyspace.len(db))
-            .sum();
-        for (counter, value) in [
-            (&counters.commands, self.server.commands()),
-            (&counters.connections, self.sockets.connections.len() as u64),
-            (&counters.keys, keys as u64),
-            (&counters.memory_bytes, keyspace.memory() as u64),
-            (&counters.loads, keyspace.statistics.loaded),
-            (&counters.evictions, keyspace.statistics.evicted),
-            (&counters.rounds, self.round),
-        ] {
-            counter.store(value, Ordering::Relaxed);
-        }
     }
 }

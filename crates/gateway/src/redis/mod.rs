@@ -6,7 +6,7 @@
 //! another thread has seen the batch on disk; rounds go on meanwhile.
 //!
 //! ```text
-//! redis-loop    epoll · commands · one append a round · replies      (event_loop, connection)
+//! redis-loop    epoll · commands · one append a round · replies      (event_loop, answers, connection, stream)
 //! redis-sync    waits for the disk, for all rounds before at once    (sync)
 //! redis-store   names of keys after a start, values that are in the  (store)
 //!               store only, rows that nobody sees any more
@@ -16,28 +16,34 @@
 //!
 //! Start reading at [`RedisServer`], then `event_loop`.
 
+mod answers;
 mod check;
 mod connection;
 mod event_loop;
+mod long_commands;
+mod numbers;
 mod script_host;
 mod sockets;
 mod store;
+mod stream;
 mod sync;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use manxdb_redis::server::Settings;
 use manxdb_storage::{Engine, StorageError};
 use manxdb_txn::LocalPath;
 use rustix::event::{EventfdFlags, eventfd};
+use rustls::ServerConfig;
 
 pub use check::{RowsReport, check_rows};
 use event_loop::EventLoop;
+pub use numbers::RedisCounters;
 
 /// Stack of the loop: scripts nest tables and calls.
 const LOOP_STACK_BYTES: usize = 16 << 20;
@@ -51,23 +57,14 @@ pub struct RedisStore {
     pub path: Arc<LocalPath>,
 }
 
-/// Numbers for metrics.
-#[derive(Debug, Default)]
-pub struct RedisCounters {
-    /// Commands run.
-    pub commands: AtomicU64,
-    /// Connections open.
-    pub connections: AtomicU64,
-    /// Keys.
-    pub keys: AtomicU64,
-    /// Bytes of keys and values in memory, roughly.
-    pub memory_bytes: AtomicU64,
-    /// Values that were loaded from the store.
-    pub loads: AtomicU64,
-    /// Values that left memory.
-    pub evictions: AtomicU64,
-    /// Batches appended to the log.
-    pub rounds: AtomicU64,
+/// Where clients connect.
+pub struct Listening {
+    /// Accepts them.
+    pub listener: TcpListener,
+    /// For clients that begin with TLS; without it there is none.
+    pub tls: Option<Arc<ServerConfig>>,
+    /// Connections at a time; more are refused.
+    pub connections_max: usize,
 }
 
 /// What the threads share.
@@ -93,17 +90,12 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Serves the connections of `listener` until [`RedisServer::shutdown`].
+    /// Serves the connections of `listening` until [`RedisServer::shutdown`].
     ///
     /// # Errors
     /// The store cannot be read, or the system gives no threads or descriptors.
-    pub fn start(
-        listener: TcpListener,
-        store: RedisStore,
-        settings: Settings,
-        connections_max: usize,
-    ) -> io::Result<Self> {
-        let address = listener.local_addr()?;
+    pub fn start(listening: Listening, store: RedisStore, settings: Settings) -> io::Result<Self> {
+        let address = listening.listener.local_addr()?;
         let shared = Arc::new(Shared {
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             is_stopping: AtomicBool::new(false),
@@ -115,16 +107,7 @@ impl RedisServer {
         threads.push(sync_thread);
         let (values, value_threads) = store::start(&shared, &store)?;
         threads.extend(value_threads);
-        let round = EventLoop::new(
-            listener,
-            keyspace,
-            settings,
-            connections_max,
-            store,
-            syncs,
-            values,
-            &shared,
-        )?;
+        let round = EventLoop::new(listening, keyspace, settings, store, syncs, values, &shared)?;
         let thread = thread::Builder::new()
             .name("redis-loop".to_owned())
             .stack_size(LOOP_STACK_BYTES);

@@ -3,12 +3,16 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::net::TcpListener;
+use std::sync::Arc;
 
 use manxdb_redis::server::{ClientId, Server};
 use rustix::event::epoll;
 use rustix::fd::{AsFd as _, OwnedFd};
+use rustls::ServerConfig;
 
+use super::Listening;
 use super::connection::Connection;
+use super::stream::Stream;
 
 const LISTENER: u64 = 0;
 const BELL: u64 = u64::MAX;
@@ -22,6 +26,7 @@ pub struct Sockets {
     bell: OwnedFd,
     pub connections: HashMap<ClientId, Connection>,
     connections_max: usize,
+    tls: Option<Arc<ServerConfig>>,
     /// Connections with something to send, or whose next commands may be there.
     pub active: BTreeSet<ClientId>,
     buffer: Vec<u8>,
@@ -29,7 +34,12 @@ pub struct Sockets {
 
 impl Sockets {
     /// Begins to listen; `bell` wakes who waits.
-    pub fn new(listener: TcpListener, bell: &OwnedFd, connections_max: usize) -> io::Result<Self> {
+    pub fn new(listening: Listening, bell: &OwnedFd) -> io::Result<Self> {
+        let Listening {
+            listener,
+            tls,
+            connections_max,
+        } = listening;
         listener.set_nonblocking(true)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let bell = bell.try_clone()?;
@@ -43,6 +53,7 @@ impl Sockets {
             bell,
             connections: HashMap::new(),
             connections_max,
+            tls,
             active: BTreeSet::new(),
             buffer: vec![0; 64 << 10],
         })
@@ -94,7 +105,8 @@ impl Sockets {
                 server.disconnect(id);
                 continue;
             }
-            self.connections.insert(id, Connection::new(socket));
+            let stream = Stream::new(socket, self.tls.clone());
+            self.connections.insert(id, Connection::new(stream));
         }
     }
 }

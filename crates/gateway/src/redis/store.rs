@@ -84,6 +84,16 @@ pub fn open(engine: &dyn Engine) -> Result<Keyspace, StorageError> {
     ))
 }
 
+/// The codes of the libraries of functions of a store.
+pub fn libraries(engine: &dyn Engine) -> Result<Vec<Vec<u8>>, StorageError> {
+    let mut codes = Vec::new();
+    each_page(engine, &rows::library_prefix(), |page| {
+        codes.extend(page.into_iter().map(|(_, code)| code));
+        true
+    })?;
+    Ok(codes)
+}
+
 /// Starts the threads.
 pub fn start(
     shared: &Arc<Shared>,

@@ -23,6 +23,7 @@ pub struct Syncs {
     /// The last round that is on disk.
     synced: AtomicU64,
     has_failed: AtomicBool,
+    failure: Mutex<Option<String>>,
 }
 
 impl Syncs {
@@ -37,9 +38,10 @@ impl Syncs {
         self.synced.load(Ordering::Acquire)
     }
 
-    /// Whether the disk failed: held replies never leave.
-    pub fn has_failed(&self) -> bool {
-        self.has_failed.load(Ordering::Acquire)
+    /// Why the disk failed, if it did: held replies never leave.
+    pub fn failure(&self) -> Option<String> {
+        let has_failed = self.has_failed.load(Ordering::Acquire);
+        has_failed.then(|| self.failure.lock().clone().unwrap_or_default())
     }
 }
 
@@ -54,6 +56,7 @@ pub fn start(
         bell: Condvar::new(),
         synced: AtomicU64::new(0),
         has_failed: AtomicBool::new(false),
+        failure: Mutex::new(None),
     });
     let (for_thread, shared, store) = (Arc::clone(&syncs), Arc::clone(shared), store.clone());
     let thread = thread::Builder::new().name("redis-sync".to_owned());
@@ -80,6 +83,7 @@ fn run(syncs: &Syncs, shared: &Shared, store: &RedisStore, is_synced: bool) {
             Ok(()) => syncs.synced.store(round, Ordering::Release),
             Err(error) => {
                 tracing::error!(%error, "Redis writes are not on disk");
+                *syncs.failure.lock() = Some(error.to_string());
                 syncs.has_failed.store(true, Ordering::Release);
             }
         }

@@ -17,6 +17,9 @@ fn start(health: HealthReport) -> (AdminServer, SocketAddr) {
             }]
         }),
         slow: Box::new(|| json!([{ "statement": "SELECT SLEEP(3)", "total_micros": 3_000_000 }])),
+        redis: Some(Box::new(
+            || json!({ "numbers": { "Types": { "keys_hash": 5 } } }),
+        )),
         backup: Box::new(|directory, label| Ok(json!({ "directory": directory, "label": label }))),
         token: "secret".into(),
         version: json!({ "version": "1.2.3" }),
@@ -111,4 +114,19 @@ fn a_backup_needs_the_token_and_an_absolute_directory() {
     assert!(backup(address, &from_page, body).starts_with("HTTP/1.1 403"));
     let relative = r#"{ "directory": "backup", "label": "one" }"#;
     assert!(backup(address, token, relative).starts_with("HTTP/1.1 400"));
+}
+
+#[test]
+fn redis_has_a_page_and_json() {
+    let (_server, address) = start(HealthReport::ok());
+    assert!(get(address, "/").contains("href=\"/redis\""));
+    let page = get(address, "/redis");
+    assert!(
+        page.contains("text/html") && page.contains("keys_hash"),
+        "{page}"
+    );
+    let request =
+        "GET /redis HTTP/1.1\r\nHost: x\r\nAccept: application/json\r\nConnection: close\r\n\r\n";
+    let json = ask(address, request);
+    assert!(json.contains("\"keys_hash\": 5"), "{json}");
 }

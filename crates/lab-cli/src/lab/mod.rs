@@ -7,6 +7,7 @@ mod olap;
 mod pool;
 mod rack;
 mod recovery;
+mod redis;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,8 @@ type Any = &'static dyn Experiment;
 /// processes, files or clocks.
 pub fn experiments() -> impl Iterator<Item = Any> {
     let of_rack = rack::ALL.into_iter().chain(recovery::ALL).chain(olap::ALL);
-    let in_processes = fill::ALL.into_iter().chain(of_rack).chain(lobsters::ALL);
+    let of_sites = lobsters::ALL.into_iter().chain(redis::ALL);
+    let in_processes = fill::ALL.into_iter().chain(of_rack).chain(of_sites);
     SIMULATED.into_iter().chain(in_processes)
 }
 

@@ -8,7 +8,7 @@ use manxdb_lab::systems::SystemName;
 
 use crate::support::{laboratory, output};
 
-const EXPERIMENTS: [&str; 19] = [
+const EXPERIMENTS: [&str; 21] = [
     "n-clients",
     "crt-ratio",
     "tpca",
@@ -28,6 +28,8 @@ const EXPERIMENTS: [&str; 19] = [
     "lobsters-endpoints",
     "lobsters-scale",
     "lobsters-memory",
+    "redis-throughput",
+    "redis-start",
 ];
 
 /// The files that depend on the seed alone.
@@ -237,6 +239,34 @@ fn what_a_machine_lacks_of_mariadb_is_named_and_the_others_run() {
     assert!(
         report.contains("ManxDB with views: not there yet"),
         "{report}"
+    );
+}
+
+#[test]
+fn redis_commands_are_measured_beside_redis_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let flags = ["run", "redis-throughput", "--scale", "smoke"];
+    let (code, said, error) = lab(&flags, directory.path());
+    assert_eq!(code, Some(0), "{error}");
+    // Too small to be judged.
+    assert!(
+        said.contains("  open  ") && !said.contains("holds"),
+        "{said}"
+    );
+    let of = directory.path().join("redis/redis-throughput");
+    let rows = fs::read_to_string(of.join("data.csv")).unwrap();
+    // Two servers, each with both durabilities.
+    assert_eq!(rows.lines().count(), 1 + 2 * 2, "{rows}");
+    assert!(of.join("figure.png").exists());
+    let flags = ["run", "redis-start", "--scale", "smoke"];
+    let (code, _, error) = lab(&flags, directory.path());
+    assert_eq!(code, Some(0), "{error}");
+    let of = directory.path().join("redis/redis-start");
+    let rows = fs::read_to_string(of.join("data.csv")).unwrap();
+    assert_eq!(rows.lines().count(), 1 + 2, "{rows}");
+    assert!(
+        rows.lines().skip(1).all(|row| row.ends_with(",2000")),
+        "{rows}"
     );
 }
 

@@ -44,6 +44,7 @@ pub fn sources(
             all
         }),
         slow: Box::new(|| json!([])),
+        redis: None,
         backup: Box::new(|_, _| Err("rows in memory servers cannot be backed up".to_owned())),
         token: random_secret()?,
         version: json!({

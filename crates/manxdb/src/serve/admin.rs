@@ -35,6 +35,7 @@ pub fn sources(
 ) -> Result<AdminSources, Fault> {
     let token = random_secret()?;
     write_token(data, &token)?;
+    let (redis_page, redis_health) = (redis.clone(), redis.clone());
     let health_stats = Arc::clone(&health);
     let store_health = Arc::clone(&store);
     let (store_stats, instance_stats) = (Arc::clone(&store), Arc::clone(&instance));
@@ -43,7 +44,9 @@ pub fn sources(
             if stopping.load(Ordering::SeqCst) {
                 HealthReport::unavailable("shutting down", "")
             } else {
-                store_health.health(&health)
+                let redis = redis_health.as_ref().map(|redis| redis_writes(redis));
+                let report = store_health.health(&health);
+                report.or_worse(redis.unwrap_or_else(HealthReport::ok))
             }
         }),
         gauges: Box::new(move || {
@@ -65,6 +68,9 @@ pub fn sources(
             let newest_first = instance.slow_statements().into_iter().rev();
             newest_first.map(|slow| slow_statement(&slow)).collect()
         }),
+        redis: redis_page.map(|counters| -> Box<dyn Fn() -> Value + Send + Sync> {
+            Box::new(move || super::redis::shown(&counters))
+        }),
         backup: Box::new(move |directory, label| store.back_up(directory, label)),
         token,
         version: json!({
@@ -72,6 +78,14 @@ pub fn sources(
             "version": env!("CARGO_PKG_VERSION"),
             "mysql_version": SERVER_VERSION,
         }),
+    })
+}
+
+/// Whether the writes of Redis clients are taken.
+fn redis_writes(redis: &RedisCounters) -> HealthReport {
+    redis.write_refusal().map_or_else(HealthReport::ok, |why| {
+        let why = format!("only to read for Redis clients: {why}");
+        HealthReport::degraded(why, "")
     })
 }
 

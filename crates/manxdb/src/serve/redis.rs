@@ -2,13 +2,14 @@
 
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use manxdb_gateway::admin::Gauge;
-use manxdb_gateway::redis::{RedisCounters, RedisServer, RedisStore};
-use manxdb_redis::server::Settings as ServerSettings;
+use manxdb_gateway::redis::{Listening, RedisCounters, RedisServer, RedisStore};
+use manxdb_redis::server::{Settings as ServerSettings, SlowCommand};
 use manxdb_storage::MemoryEngine;
 use manxdb_txn::{LocalOptions, LocalPath};
+use rustls::ServerConfig;
+use serde_json::{Value, json};
 
 use super::store::Store;
 use crate::cli::DurabilityChoice;
@@ -22,6 +23,7 @@ use crate::process::random_secret;
 /// What is in the way.
 pub fn start(
     listener: TcpListener,
+    tls: Arc<ServerConfig>,
     redis: &RedisSettings,
     settings: &Settings,
     store: &Store,
@@ -64,25 +66,55 @@ pub fn start(
         run_id: format!("{run_id:0<40}"),
         ..ServerSettings::default()
     };
-    RedisServer::start(listener, kept_in, server, settings.max_connections)
+    let listening = Listening {
+        listener,
+        tls: Some(tls),
+        connections_max: settings.max_connections,
+    };
+    RedisServer::start(listening, kept_in, server)
         .map_err(|error| Fault::io("cannot start the Redis listener", error))
 }
 
-/// Its numbers for metrics.
+/// Its numbers for metrics: those of INFO, and who waits for what.
 pub fn gauges(counters: &RedisCounters) -> Vec<Gauge> {
-    let numbers = [
-        ("commands", &counters.commands),
-        ("connections", &counters.connections),
-        ("keys", &counters.keys),
-        ("memory_bytes", &counters.memory_bytes),
-        ("values_loaded", &counters.loads),
-        ("values_evicted", &counters.evictions),
-        ("log_appends", &counters.rounds),
-    ];
     #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
-    let gauge = |(name, counter): (&str, &std::sync::atomic::AtomicU64)| Gauge {
+    let gauge = |name: &str, value: u64| Gauge {
         name: format!("manxdb_redis_{name}"),
-        value: counter.load(Ordering::Relaxed) as f64,
+        value: value as f64,
     };
-    numbers.into_iter().map(gauge).collect()
+    let numbers = counters.numbers();
+    numbers
+        .map(|(number, value)| gauge(number.name, value))
+        .collect()
+}
+
+/// What the admin page `/redis` shows.
+pub fn shown(counters: &RedisCounters) -> Value {
+    let mut sections = serde_json::Map::new();
+    for (number, value) in counters.numbers() {
+        let section = sections.entry(number.section).or_insert_with(|| json!({}));
+        section[number.name] = json!(value);
+    }
+    let slow: Vec<Value> = counters.slow().iter().map(slow_command).collect();
+    json!({ "numbers": sections, "waits": counters.waits(), "slow": slow })
+}
+
+fn slow_command(slow: &SlowCommand) -> Value {
+    let millis = i64::try_from(slow.at_millis).unwrap_or(i64::MAX);
+    let at = jiff::Timestamp::from_millisecond(millis);
+    let words = slow.words.iter().map(|word| String::from_utf8_lossy(word));
+    json!({
+        "id": slow.id,
+        "started_at": at.map(|at| at.to_string()).unwrap_or_default(),
+        "total_micros": slow.split.total(),
+        "command": words.collect::<Vec<_>>().join(" "),
+        "address": slow.address,
+        "client": String::from_utf8_lossy(&slow.client),
+        "split_micros": {
+            "load": slow.split.load,
+            "run": slow.split.run,
+            "append": slow.split.append,
+            "sync": slow.split.sync,
+        },
+    })
 }

@@ -68,15 +68,36 @@ mod kinds {
     pub const ZSET_LISTPACK: u8 = 17;
     pub const LIST_OF_LISTPACKS: u8 = 18;
     pub const SET_LISTPACK: u8 = 20;
+    /// No value: the code of functions.
+    pub const LIBRARY: u8 = 245;
+}
+
+/// The payload of libraries of functions, of their codes.
+pub fn libraries<'a>(codes: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for code in codes {
+        out.push(kinds::LIBRARY);
+        write::string(&mut out, code);
+    }
+    sealed(out)
+}
+
+/// The codes of the libraries of a payload; `None` for one that Redis and this server did not write.
+pub fn libraries_of(payload: &[u8]) -> Option<Vec<Vec<u8>>> {
+    read::libraries(verified(payload)?)
 }
 
 /// The payload of a value; `None` for one that has none.
 fn payload(value: &crate::keyspace::Value) -> Option<Vec<u8>> {
-    let mut out = write::value(value)?;
+    write::value(value).map(sealed)
+}
+
+/// With the version and the checksum.
+fn sealed(mut out: Vec<u8>) -> Vec<u8> {
     out.extend_from_slice(&VERSION.to_le_bytes());
     let sum = checksum::crc64(&out);
     out.extend_from_slice(&sum.to_le_bytes());
-    Some(out)
+    out
 }
 
 /// The value's bytes of a payload whose version is known and whose checksum is right.

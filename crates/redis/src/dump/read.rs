@@ -147,6 +147,19 @@ pub fn value(bytes: &[u8]) -> Option<Value> {
     (input.0.is_empty() && !value.is_empty_collection()).then_some(value)
 }
 
+/// The codes of libraries of functions, one behind the other to the end.
+pub fn libraries(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut input = Input(bytes);
+    let mut codes = Vec::new();
+    while let Some(kind) = input.byte() {
+        if kind != kinds::LIBRARY {
+            return None;
+        }
+        codes.push(input.string()?);
+    }
+    Some(codes)
+}
+
 fn list(elements: Vec<Vec<u8>>) -> Value {
     let mut list = List::default();
     for element in elements {

@@ -63,7 +63,7 @@ fn length(out: &mut Vec<u8>, length: usize) {
     }
 }
 
-fn string(out: &mut Vec<u8>, bytes: &[u8]) {
+pub fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     let number = number::integer(bytes).filter(|_| bytes.len() <= NUMBER_BYTES_MAX);
     let number = number.and_then(|number| i32::try_from(number).ok());
     if let Some(number) = number {

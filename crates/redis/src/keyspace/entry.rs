@@ -2,7 +2,7 @@
 
 use super::effects::RowWrite;
 use super::rows;
-use super::value::Value;
+use super::value::{Kind, Value};
 
 /// What a key takes beside its bytes: its entry and its place in the map.
 const ENTRY_BYTES: usize = size_of::<Entry>() + 40;
@@ -22,7 +22,24 @@ pub struct Entry {
     pub(super) counted: usize,
 }
 
+/// What of an entry is in the keyspace's counts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counted {
+    pub bytes: usize,
+    pub is_cold: bool,
+    pub kind: Kind,
+}
+
 impl Entry {
+    /// What is counted of it; no bytes: it is new, and nothing is.
+    pub(super) fn counted_as(&self) -> Counted {
+        Counted {
+            bytes: self.counted,
+            is_cold: self.value.is_cold(),
+            kind: self.value.kind(),
+        }
+    }
+
     /// An entry that never expires.
     #[must_use]
     pub fn new(value: Value) -> Self {

@@ -81,12 +81,13 @@ impl Keyspace {
     }
 
     fn insert_loaded(&mut self, db: usize, key: &[u8], mut entry: Entry) {
-        if let Some(before) = self.databases[db].entries.get(key) {
-            self.memory -= before.counted;
-            self.cold -= usize::from(before.value.is_cold());
+        let before = self.databases[db].entries.get(key).map(Entry::counted_as);
+        if let Some(before) = before {
+            self.forget_counted(before);
         }
         entry.counted = key.len() + entry.bytes();
         self.memory += entry.counted;
+        self.kinds[entry.value.kind().place()] += 1;
         self.cold += usize::from(entry.value.is_cold());
         self.expiring.add_if_set(entry.expires, db, key);
         self.databases[db].entries.insert(key.into(), entry);

@@ -22,6 +22,7 @@ mod value;
 use indexmap::IndexMap;
 
 pub use effects::{Effects, RowWrite};
+use entry::Counted;
 pub use entry::Entry;
 pub use load::{Load, LoadedRow};
 pub(crate) use pending::Pending;
@@ -61,6 +62,8 @@ pub struct Keyspace {
     /// Bytes taken, roughly; and how many values are only in the store.
     memory: usize,
     cold: usize,
+    /// Counted keys by what they are.
+    kinds: [u64; Kind::ALL.len()],
     now: u64,
     /// Whether the names of all keys in the store are known here.
     is_complete: bool,
@@ -104,6 +107,7 @@ impl Keyspace {
             expiring: Expiring::default(),
             memory: 0,
             cold: 0,
+            kinds: [0; Kind::ALL.len()],
             now: 0,
             is_complete: true,
             gone: std::collections::HashSet::new(),
@@ -165,17 +169,19 @@ impl Keyspace {
         self.let_go_of_elements(db, key);
         self.touch(db, key);
         let entry = Entry::new(value);
-        let entries = &mut self.databases[db].entries;
-        let place = match entries.get_index_of(key) {
+        let place = match self.databases[db].entries.get_index_of(key) {
             Some(place) => {
-                let before = std::mem::replace(&mut entries[place], entry);
-                self.cold -= usize::from(before.value.is_cold());
-                self.memory -= before.counted;
+                let known = &mut self.databases[db].entries[place];
+                let before = std::mem::replace(known, entry);
+                self.forget_counted(before.counted_as());
                 place
             }
-            None => entries.insert_full(key.into(), entry).0,
+            None => {
+                let entries = &mut self.databases[db].entries;
+                entries.insert_full(key.into(), entry).0
+            }
         };
-        &mut entries[place]
+        &mut self.databases[db].entries[place]
     }
 
     /// Puts a whole entry under `key`, as RENAME and COPY do.
@@ -194,11 +200,21 @@ impl Keyspace {
     pub fn remove(&mut self, db: usize, key: &[u8]) -> Option<Entry> {
         self.let_go_of_elements(db, key);
         let entry = self.databases[db].entries.swap_remove(key)?;
-        assert!(self.memory >= entry.counted, "memory is counted twice");
-        self.memory -= entry.counted;
-        self.cold -= usize::from(entry.value.is_cold());
+        self.forget_counted(entry.counted_as());
         self.touch(db, key);
         Some(entry)
+    }
+
+    /// An entry is no longer there.
+    fn forget_counted(&mut self, counted: Counted) {
+        assert!(self.memory >= counted.bytes, "memory is counted twice");
+        self.memory -= counted.bytes;
+        self.cold -= usize::from(counted.is_cold);
+        if counted.bytes > 0 {
+            let kind = &mut self.kinds[counted.kind.place()];
+            assert!(*kind > 0, "a key is counted under another type");
+            *kind -= 1;
+        }
     }
 
     /// Elements of a large object stay in the store until a pass in the background: a row says
@@ -283,8 +299,7 @@ impl Keyspace {
         database.epoch = database.epoch.wrapping_add(1);
         let entries = std::mem::take(&mut database.entries);
         for entry in entries.values() {
-            self.memory -= entry.counted;
-            self.cold -= usize::from(entry.value.is_cold());
+            self.forget_counted(entry.counted_as());
         }
         self.touched
             .retain(|row| rows::database_of(row) != Some(db));
@@ -308,6 +323,28 @@ impl Keyspace {
     #[must_use]
     pub fn memory(&self) -> usize {
         self.memory
+    }
+
+    /// Number of keys of a type, of all databases.
+    #[must_use]
+    pub fn keys_of(&self, kind: Kind) -> u64 {
+        self.kinds[kind.place()]
+    }
+
+    /// Number of keys whose values are only in the store.
+    #[must_use]
+    pub fn cold(&self) -> usize {
+        self.cold
+    }
+
+    /// [`Keyspace::keys_of`] each type, counted from all keys.
+    #[must_use]
+    pub fn recounted_kinds(&self) -> [u64; Kind::ALL.len()] {
+        let mut kinds = [0; Kind::ALL.len()];
+        for entry in self.databases.iter().flat_map(|db| db.entries.values()) {
+            kinds[entry.value.kind().place()] += 1;
+        }
+        kinds
     }
 
     /// Bytes taken, added up from all keys and elements: what [`Keyspace::memory`] has to be.
@@ -379,6 +416,7 @@ impl Keyspace {
         let entry = &mut self.databases[db].entries[&key];
         entry.write_rows(row, db, epoch, &key, &mut effects.rows);
         let bytes = key.len() + entry.bytes();
+        self.kinds[entry.value.kind().place()] += u64::from(entry.counted == 0);
         self.memory = self.memory - entry.counted + bytes;
         entry.counted = bytes;
     }

@@ -6,6 +6,7 @@
 //! epoch      R d ‖ db u8                                                    → epoch u32
 //! garbage    R g ‖ a prefix of keys                                         → nothing
 //! reserved   R n                                                            → generation u64
+//! library    R f ‖ name                                                     → the code of its functions
 //! ```
 //!
 //! Numbers are big-endian. A head is a format byte (1), a byte of the type with flags (0x10: an
@@ -29,6 +30,7 @@ const ELEMENT: u8 = b'e';
 const EPOCH: u8 = b'd';
 const GARBAGE: u8 = b'g';
 const RESERVED: u8 = b'n';
+const LIBRARY: u8 = b'f';
 
 const FORMAT: u8 = 1;
 const HAS_EXPIRY: u8 = 0x10;
@@ -66,6 +68,21 @@ pub fn meta_prefix() -> [u8; 2] {
 #[must_use]
 pub fn garbage_prefix() -> [u8; 2] {
     [SPACE, GARBAGE]
+}
+
+/// What the keys of all libraries' rows begin with.
+#[must_use]
+pub fn library_prefix() -> [u8; 2] {
+    [SPACE, LIBRARY]
+}
+
+/// The row of a library of functions, or its removal.
+#[must_use]
+pub fn library(name: &str, code: Option<&[u8]>) -> RowWrite {
+    RowWrite {
+        key: [&library_prefix()[..], name.as_bytes()].concat(),
+        value: code.map(<[u8]>::to_vec),
+    }
 }
 
 /// The database and key of a key's row.

@@ -26,6 +26,21 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All of them, by their places.
+    pub const ALL: [Self; 6] = [
+        Self::Str,
+        Self::List,
+        Self::Hash,
+        Self::Set,
+        Self::ZSet,
+        Self::Stream,
+    ];
+
+    /// Its place among all.
+    pub(super) fn place(self) -> usize {
+        usize::from(self as u8) - 1
+    }
+
     /// As TYPE names it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -42,16 +57,7 @@ impl Kind {
     /// The type that a row names.
     #[must_use]
     pub fn of(byte: u8) -> Option<Self> {
-        [
-            Self::Str,
-            Self::List,
-            Self::Hash,
-            Self::Set,
-            Self::ZSet,
-            Self::Stream,
-        ]
-        .into_iter()
-        .find(|kind| *kind as u8 == byte)
+        Self::ALL.into_iter().find(|kind| *kind as u8 == byte)
     }
 
     /// Bytes that its key's row has before the elements, or before their number.

@@ -34,6 +34,10 @@ pub struct ScriptFlags {
 pub struct Script {
     /// Its SHA-1 in hexadecimal digits.
     pub name: Arc<str>,
+    /// What errors call it.
+    pub title: Arc<str>,
+    /// Whether it is the code of a library of functions.
+    pub is_library: bool,
     /// Its text, without the words of a first line that begins with `#!`.
     pub source: Arc<[u8]>,
     /// What that line asked for.
@@ -55,8 +59,11 @@ impl Script {
                 (flags_of(&line)?, &text[end..])
             }
         };
+        let name: Arc<str> = sha1_hex(text).into();
         Ok(Self {
-            name: sha1_hex(text).into(),
+            title: Arc::clone(&name),
+            is_library: false,
+            name,
             source: source.into(),
             flags,
         })
@@ -101,6 +108,8 @@ pub struct ScriptCache {
     scripts: HashMap<Arc<str>, Script>,
     /// Those that EVAL brought, the oldest first.
     evaluated: VecDeque<Arc<str>>,
+    /// Bytes of all texts.
+    bytes: usize,
 }
 
 impl ScriptCache {
@@ -118,7 +127,14 @@ impl ScriptCache {
     /// Remembers a script of SCRIPT LOAD.
     pub fn keep(&mut self, script: &Script) {
         self.evaluated.retain(|name| *name != script.name);
-        self.scripts.insert(script.name.clone(), script.clone());
+        self.insert(script);
+    }
+
+    fn insert(&mut self, script: &Script) {
+        self.bytes += script.source.len();
+        if let Some(before) = self.scripts.insert(script.name.clone(), script.clone()) {
+            self.bytes -= before.source.len();
+        }
     }
 
     /// Remembers a script of EVAL; the one that is forgotten for it, if any.
@@ -126,13 +142,19 @@ impl ScriptCache {
         if self.scripts.contains_key(&script.name) {
             return None;
         }
-        self.scripts.insert(script.name.clone(), script.clone());
+        self.insert(script);
         self.evaluated.push_back(script.name.clone());
         if self.evaluated.len() <= EVALUATED_MAX {
             return None;
         }
         let oldest = self.evaluated.pop_front()?;
-        self.scripts.remove(&oldest);
+        if let Some(forgotten) = self.scripts.remove(&oldest) {
+            assert!(
+                self.bytes >= forgotten.source.len(),
+                "texts are counted twice"
+            );
+            self.bytes -= forgotten.source.len();
+        }
         Some(oldest)
     }
 
@@ -148,10 +170,7 @@ impl ScriptCache {
 
     /// Bytes of their texts.
     pub fn bytes(&self) -> usize {
-        self.scripts
-            .values()
-            .map(|script| script.source.len())
-            .sum()
+        self.bytes
     }
 }
 
@@ -171,6 +190,8 @@ mod tests {
         }
         assert_eq!(forgotten, 7);
         assert_eq!(cache.len(), EVALUATED_MAX + 1);
+        let texts = cache.scripts.values().map(|script| script.source.len());
+        assert_eq!(cache.bytes(), texts.sum::<usize>());
         assert!(cache.find(kept.name.to_uppercase().as_bytes()).is_some());
         assert!(cache.find(sha1_hex(b"return 0").as_bytes()).is_none());
     }

@@ -1,6 +1,7 @@
 //! EVAL, EVALSHA, SCRIPT.
 
 use super::cache::Script;
+use super::interpreter::ScriptEntry;
 use super::running::{self, Caller};
 use crate::command::Command;
 use crate::error::CommandError;
@@ -27,7 +28,7 @@ pub fn evalsha_ro(call: &mut Call<'_>, command: &Command) -> Answer {
 }
 
 /// How many of the arguments behind the number of keys are keys.
-fn keys_of(command: &Command) -> Result<usize, CommandError> {
+pub(super) fn keys_of(command: &Command) -> Result<usize, CommandError> {
     let told = number::parse(command.arg(2))?;
     let keys = usize::try_from(told)
         .map_err(|_| CommandError::text("ERR Number of keys can't be negative"))?;
@@ -74,7 +75,8 @@ fn run(
         is_read_only,
         host: &mut *call.host,
     };
-    let (reply, effects) = running::run(call.server, caller, script, keys, args);
+    let arguments = (keys, args);
+    let (reply, effects) = running::run(call.server, caller, script, ScriptEntry::Whole, arguments);
     call.effects.append(effects);
     Ok(reply)
 }

@@ -21,7 +21,9 @@ pub const MEMORY_BYTES_MAX: usize = 128 << 20;
 /// Memory that an interpreter keeps between scripts.
 const MEMORY_BYTES_KEPT: usize = 32 << 20;
 /// The name of scripts in errors.
-pub const CHUNK: &str = "@user_script";
+const CHUNK: &str = "@user_script";
+/// The name of libraries of functions there.
+const LIBRARY: &str = "@user_function";
 const SANDBOX: &str = include_str!("sandbox.lua");
 /// What a script is told that another client ends.
 pub const KILLED: &str = "Script killed by user with SCRIPT KILL...";
@@ -35,6 +37,17 @@ pub enum ScriptRequest {
     ProtectedCall,
     /// What its first argument names.
     Named,
+}
+
+/// What of a script is run.
+#[derive(Debug, Clone, Copy)]
+pub enum ScriptEntry<'a> {
+    /// All of it.
+    Whole,
+    /// A library, for the functions that it registers: a table of them is returned.
+    Registration,
+    /// One of the functions of a library.
+    Function(&'a str),
 }
 
 /// What a run came to.
@@ -55,6 +68,8 @@ pub struct Interpreter {
     redis: Table,
     globals: Table,
     runner: Function,
+    library_loader: Function,
+    function_runner: Function,
     compiled: HashMap<Arc<str>, Function>,
     is_spoilt: bool,
 }
@@ -97,6 +112,8 @@ impl Interpreter {
             named: host.raw_get("named")?,
             globals: host.raw_get("globals")?,
             runner: host.raw_get("run")?,
+            library_loader: host.raw_get("load")?,
+            function_runner: host.raw_get("call")?,
             compiled: HashMap::new(),
             is_spoilt: false,
             host,
@@ -115,7 +132,7 @@ impl Interpreter {
         let made = self
             .lua
             .load(&*script.source)
-            .set_name(CHUNK)
+            .set_name(if script.is_library { LIBRARY } else { CHUNK })
             .set_mode(ChunkMode::Text)
             .set_environment(self.globals.clone())
             .into_function();
@@ -124,7 +141,12 @@ impl Interpreter {
                 mlua::Error::SyntaxError { message, .. } => message,
                 other => other.to_string(),
             };
-            CommandError::new(format!("ERR Error compiling script (new function): {why}"))
+            let what = if script.is_library {
+                "function"
+            } else {
+                "script (new function)"
+            };
+            CommandError::new(format!("ERR Error compiling {what}: {why}"))
         })?;
         self.compiled.insert(script.name.clone(), function.clone());
         Ok(function)
@@ -135,12 +157,12 @@ impl Interpreter {
         self.compiled.remove(name);
     }
 
-    /// Runs `script`. `enter` answers what it asks of the server.
+    /// Runs `script`, or what `entry` names of it, with keys and arguments. `enter` answers what it asks of the server.
     pub fn run(
         &mut self,
         script: &Script,
-        keys: &[&[u8]],
-        args: &[&[u8]],
+        entry: ScriptEntry<'_>,
+        (keys, args): (&[&[u8]], &[&[u8]]),
         enter: &dyn Fn(&Lua, ScriptRequest, MultiValue) -> mlua::Result<Value>,
     ) -> ScriptResult {
         let function = match self.compile(script) {
@@ -157,9 +179,22 @@ impl Interpreter {
                 let asked = move |lua: &Lua, args: MultiValue| enter(lua, request, args);
                 table.raw_set(name, scope.create_function(asked)?)?;
             }
-            self.named.raw_set("KEYS", list(&lua, keys)?)?;
-            self.named.raw_set("ARGV", list(&lua, args)?)?;
-            self.runner.call::<(bool, Value)>(function)
+            let (keys, args) = (list(&lua, keys)?, list(&lua, args)?);
+            match entry {
+                ScriptEntry::Whole => {
+                    self.named.raw_set("KEYS", keys)?;
+                    self.named.raw_set("ARGV", args)?;
+                    self.runner.call::<(bool, Value)>(function)
+                }
+                ScriptEntry::Registration => {
+                    self.hide_arguments()?;
+                    self.library_loader.call(function)
+                }
+                ScriptEntry::Function(name) => {
+                    self.hide_arguments()?;
+                    self.function_runner.call((function, name, keys, args))
+                }
+            }
         });
         let ran = ran.and_then(|ran| {
             self.host.raw_set("enter", Value::Nil)?;
@@ -171,10 +206,20 @@ impl Interpreter {
             Ok((false, thrown)) => ScriptResult::Failed(self.explain(script, &thrown)),
             Err(error) => {
                 self.is_spoilt = true;
-                let why = format!("ERR {} script: {}", thrown::first_line(&error), script.name);
+                let why = format!(
+                    "ERR {} script: {}",
+                    thrown::first_line(&error),
+                    script.title
+                );
                 ScriptResult::Failed(CommandError::new(why))
             }
         }
+    }
+
+    /// Functions get their keys and arguments as values.
+    fn hide_arguments(&self) -> mlua::Result<()> {
+        self.named.raw_set("KEYS", Value::Nil)?;
+        self.named.raw_set("ARGV", Value::Nil)
     }
 
     fn explain(&mut self, script: &Script, thrown: &Value) -> CommandError {
@@ -182,7 +227,7 @@ impl Interpreter {
             Value::String(text) => String::from_utf8_lossy(&text.as_bytes()).into_owned(),
             other => other.to_string().unwrap_or_default(),
         };
-        let name = &script.name;
+        let name = &script.title;
         let Value::Table(thrown) = thrown else {
             // The handler did not run: no memory, or no stack for it.
             self.is_spoilt = true;
@@ -229,13 +274,20 @@ fn interrupt(host: &Table) -> mlua::Result<VmState> {
     Err(mlua::Error::runtime(KILLED))
 }
 
+/// What errors call a script, or a library of functions; `None` for what is neither.
+pub fn chunk_name(source: &str) -> Option<&'static str> {
+    let chunks = [CHUNK, LIBRARY].into_iter();
+    let mut found = chunks.filter(|chunk| *chunk == source);
+    found.next().map(|chunk| &chunk[1..])
+}
+
 /// The innermost place in the script.
 fn place(lua: &Lua) -> (Option<String>, Option<usize>) {
     const LEVELS: usize = 64;
     for level in 1..LEVELS {
         let found = lua.inspect_stack(level, |frame| {
             let DebugSource { source, .. } = frame.source();
-            let source = source.filter(|source| source == CHUNK);
+            let source = source.filter(|source| chunk_name(source).is_some());
             source.map(|source| (source.into_owned(), frame.current_line()))
         });
         match found {

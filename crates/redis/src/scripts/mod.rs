@@ -1,4 +1,4 @@
-//! Scripts in Lua 5.1: EVAL and SCRIPT.
+//! Scripts in Lua 5.1: EVAL and SCRIPT, FUNCTION and FCALL.
 //!
 //! A script is one command: what its commands write is one piece of [`crate::Effects`], its random numbers come
 //! from the command's [`crate::Stamp`]. It sees Redis's own libraries, of our own making, and nothing of the
@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `commands` | EVAL, EVALSHA, SCRIPT |
 //! | `cache` | scripts by their SHA-1 |
+//! | `functions`, `function_commands` | libraries of functions: FUNCTION, FCALL |
 //! | `running` | a script's commands, and whether it may go on |
 //! | `interpreter`, `sandbox.lua` | the Lua state: its limits, what scripts see of it |
 //! | `values` | replies as values of Lua, and back |
@@ -21,6 +22,8 @@ mod cache;
 mod cjson;
 mod cmsgpack;
 mod commands;
+mod function_commands;
+mod functions;
 mod host;
 mod interpreter;
 mod json;
@@ -31,6 +34,7 @@ mod state;
 mod thrown;
 mod values;
 
+pub(crate) use function_commands::stats;
 pub use host::{NoHost, ScriptFate, ScriptHost};
 pub use interpreter::INSTRUCTIONS;
 pub(crate) use running::RunningScript;
@@ -87,5 +91,29 @@ pub static COMMANDS: &[CommandSpec] = &[
         S,
         ("2.6.0", "A container for Lua scripts management commands."),
         commands::script,
+    ),
+    connection(
+        ("function", -2),
+        Flags::NOSCRIPT,
+        Keys::None,
+        S,
+        ("7.0.0", "A container for function commands."),
+        function_commands::function,
+    ),
+    connection(
+        ("fcall", -3),
+        RUN,
+        KEYS,
+        S,
+        ("7.0.0", "Invokes a function."),
+        function_commands::fcall,
+    ),
+    connection(
+        ("fcall_ro", -3),
+        READ,
+        KEYS,
+        S,
+        ("7.0.0", "Invokes a read-only function."),
+        function_commands::fcall_ro,
     ),
 ];

@@ -6,7 +6,7 @@ use mlua::{Lua, MultiValue, Value};
 
 use super::cache::{Script, ScriptFlags};
 use super::host::{ScriptFate, ScriptHost};
-use super::interpreter::{Interpreter, ScriptRequest, ScriptResult};
+use super::interpreter::{ScriptEntry, ScriptRequest, ScriptResult};
 use super::library::to_f64;
 use super::{thrown, values};
 use crate::Stamp;
@@ -25,6 +25,9 @@ pub struct RunningScript {
     pub has_written: bool,
     /// It is to end.
     pub is_killed: bool,
+    /// What it is called, and since when it runs, in milliseconds since 1970.
+    pub title: String,
+    pub since_millis: u64,
 }
 
 /// Who runs a script, and as what.
@@ -50,43 +53,67 @@ struct Run<'a, 'h> {
     is_new: bool,
 }
 
-/// Runs a script: its reply, and what its commands wrote.
+/// Runs a script, or a function of it: its reply, and what its commands wrote.
 pub fn run(
     server: &mut Server,
     caller: Caller<'_>,
     script: &Script,
-    keys: &[&[u8]],
-    args: &[&[u8]],
+    entry: ScriptEntry<'_>,
+    arguments: (&[&[u8]], &[&[u8]]),
 ) -> (Reply, Effects) {
+    within(
+        server,
+        caller,
+        script,
+        entry,
+        arguments,
+        |outcome, is_new| match outcome {
+            ScriptResult::Returned(value) => values::from_lua(&value, is_new),
+            ScriptResult::Failed(error) => Reply::Error(error),
+        },
+    )
+    .unwrap_or_else(|error| (Reply::Error(error), Effects::default()))
+}
+
+/// Runs the code of a library, which asks nothing of the server; what it registers, made by `take`.
+///
+/// # Errors
+/// There is no interpreter.
+pub fn register<T>(
+    server: &mut Server,
+    caller: Caller<'_>,
+    script: &Script,
+    take: impl FnOnce(ScriptResult) -> T,
+) -> Result<T, CommandError> {
+    let entry = ScriptEntry::Registration;
+    let (taken, effects) = within(server, caller, script, entry, (&[], &[]), |outcome, _| {
+        take(outcome)
+    })?;
+    assert!(effects.is_empty(), "a library wrote while it was loaded");
+    Ok(taken)
+}
+
+/// Runs a script; `take` makes something of its outcome before the interpreter goes back.
+fn within<T>(
+    server: &mut Server,
+    caller: Caller<'_>,
+    script: &Script,
+    entry: ScriptEntry<'_>,
+    arguments: (&[&[u8]], &[&[u8]]),
+    take: impl FnOnce(ScriptResult, bool) -> T,
+) -> Result<(T, Effects), CommandError> {
     assert!(
         server.running.is_none(),
         "a script runs within another script"
     );
-    let mut interpreter = match server.scripts.take_interpreter() {
-        Ok(interpreter) => interpreter,
-        Err(error) => return (Reply::Error(error), Effects::default()),
-    };
+    let mut interpreter = server.scripts.take_interpreter()?;
+    server.scripts.runs += 1;
     let database = server.database(caller.id);
-    server.running = Some(RunningScript::default());
-    let (reply, effects) = evaluate(&mut interpreter, server, caller, script, keys, args);
-    server.running = None;
-    if let Some((id, db)) = database {
-        server.select(id, db);
-    }
-    if interpreter.is_usable() {
-        server.scripts.give_back(interpreter);
-    }
-    (reply, effects)
-}
-
-fn evaluate(
-    interpreter: &mut Interpreter,
-    server: &mut Server,
-    caller: Caller<'_>,
-    script: &Script,
-    keys: &[&[u8]],
-    args: &[&[u8]],
-) -> (Reply, Effects) {
+    server.running = Some(RunningScript {
+        title: script.title.to_string(),
+        since_millis: caller.stamp.now_millis,
+        ..RunningScript::default()
+    });
     let random = Random(caller.stamp.seed);
     let run = RefCell::new(Run {
         server,
@@ -96,18 +123,27 @@ fn evaluate(
         random,
         is_new: false,
     });
-    let outcome = interpreter.run(script, keys, args, &|lua, request, asked| {
+    let outcome = interpreter.run(script, entry, arguments, &|lua, request, asked| {
         let mut run = run
             .try_borrow_mut()
             .map_err(|_| mlua::Error::runtime("the server is asked while it answers"))?;
         run.answer(lua, request, asked)
     });
-    let run = run.into_inner();
-    let reply = match outcome {
-        ScriptResult::Returned(value) => values::from_lua(&value, run.is_new),
-        ScriptResult::Failed(error) => Reply::Error(error),
-    };
-    (reply, run.effects)
+    let Run {
+        server,
+        effects,
+        is_new,
+        ..
+    } = run.into_inner();
+    let taken = take(outcome, is_new);
+    server.running = None;
+    if let Some((id, db)) = database {
+        server.select(id, db);
+    }
+    if interpreter.is_usable() {
+        server.scripts.give_back(interpreter);
+    }
+    Ok((taken, effects))
 }
 
 impl Run<'_, '_> {

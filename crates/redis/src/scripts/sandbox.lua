@@ -156,3 +156,70 @@ local function on_error(raised)
 end
 
 host.run = function(script) return xpcall(script, on_error) end
+
+-- Libraries of FUNCTION. Their code runs at FUNCTION LOAD, and again in each call of one of their functions: what is in
+-- a library's variables does not outlive a call, so that a call depends on its arguments and keys alone.
+local registered
+local function refused(why) error({ err = "ERR " .. why }) end
+local known = { function_name = true, callback = true, flags = true, description = true }
+local function asked(count, one, other)
+    if count < 1 or count > 2 then refused("wrong number of arguments to redis.register_function") end
+    if count == 2 then
+        if type(one) ~= "string" and type(one) ~= "number" then
+            refused("first argument to redis.register_function must be a string")
+        end
+        if type(other) ~= "function" then refused("second argument to redis.register_function must be a function") end
+        return { function_name = one, callback = other }
+    end
+    if type(one) ~= "table" then
+        refused("calling redis.register_function with a single argument is only applicable to Lua table "
+            .. "(representing named arguments).")
+    end
+    for name in pairs(one) do
+        if not known[name] then refused("unknown argument given to redis.register_function") end
+    end
+    if one.function_name == nil then refused("redis.register_function must get a function name argument") end
+    if one.callback == nil then refused("redis.register_function must get a callback argument") end
+    if type(one.callback) ~= "function" then
+        refused("callback argument given to redis.register_function must be a function")
+    end
+    if one.flags ~= nil and type(one.flags) ~= "table" then
+        refused("flags argument to redis.register_function must be a table representing function flags")
+    end
+    return one
+end
+local function register(...)
+    local one = asked(select("#", ...), ...)
+    local name = tostring(one.function_name)
+    if not find(name, "^[%w_]+$") then
+        refused("Library names can only contain letters, numbers, or underscores(_) and must be at least one "
+            .. "character long")
+    end
+    if registered[name] then refused("Function already exists in the library") end
+    local made = { name = name, callback = one.callback, flags = {}, description = tostring(one.description or "") }
+    for place, flag in ipairs(one.flags or {}) do made.flags[place] = tostring(flag) end
+    registered[name], registered[#registered + 1] = made, made
+end
+
+-- Runs the code of a library, which may register functions and ask nothing of the server.
+local function open(library)
+    local call, protected = redis.call, redis.pcall
+    redis.call, redis.pcall, redis.register_function = nil, nil, register
+    registered = {}
+    local ok, told = xpcall(library, on_error)
+    redis.call, redis.pcall, redis.register_function = call, protected, nil
+    local found = registered
+    registered = nil
+    return ok, told, found
+end
+host.load = function(library)
+    local ok, told, found = open(library)
+    if ok then return true, found end
+    return false, told
+end
+host.call = function(library, name, keys, args)
+    local ok, told, found = open(library)
+    if not ok then return false, told end
+    local called = found[name].callback
+    return xpcall(function() return called(keys, args) end, on_error)
+end

@@ -1,6 +1,7 @@
 //! Scripts and the interpreter of a server.
 
 use super::cache::{Script, ScriptCache};
+use super::functions::Functions;
 use super::interpreter::Interpreter;
 use crate::error::CommandError;
 use crate::resp::Reply;
@@ -13,9 +14,13 @@ const LINES_MAX: usize = 1000;
 #[derive(Debug, Default)]
 pub struct Scripts {
     pub(super) cache: ScriptCache,
+    pub(crate) functions: Functions,
     /// Made at the first script, and again when a script spoilt it.
     interpreter: Option<Interpreter>,
     lines: Vec<(i64, String)>,
+    /// Scripts run, and those of them that SCRIPT KILL ended.
+    pub(crate) runs: u64,
+    pub(crate) kills: u64,
 }
 
 impl Scripts {
@@ -96,6 +101,7 @@ impl Server {
                  the SHUTDOWN NOSAVE command.",
             )),
             Some(running) => {
+                self.scripts.kills += u64::from(!running.is_killed);
                 running.is_killed = true;
                 Ok(Reply::OK)
             }

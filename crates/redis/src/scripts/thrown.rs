@@ -6,7 +6,7 @@
 use mlua::debug::DebugSource;
 use mlua::{Lua, Value};
 
-use super::interpreter::CHUNK;
+use super::interpreter::chunk_name;
 
 /// What is raised.
 #[derive(Debug, thiserror::Error)]
@@ -21,13 +21,13 @@ pub enum ScriptError {
 
 /// Raises a text, as luaL_error does.
 pub fn text(lua: &Lua, why: &str) -> mlua::Error {
-    let line = lua.inspect_stack(1, |frame| {
+    let place = lua.inspect_stack(1, |frame| {
         let DebugSource { source, .. } = frame.source();
-        let is_script = source.is_some_and(|source| source == CHUNK);
-        frame.current_line().filter(|_| is_script)
+        let chunk = source.as_deref().and_then(chunk_name)?;
+        frame.current_line().map(|line| format!("{chunk}:{line}"))
     });
-    mlua::Error::external(ScriptError::Text(match line.flatten() {
-        Some(line) => format!("{}:{line}: {why}", &CHUNK[1..]),
+    mlua::Error::external(ScriptError::Text(match place.flatten() {
+        Some(place) => format!("{place}: {why}"),
         None => why.to_owned(),
     }))
 }

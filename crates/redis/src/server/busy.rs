@@ -32,7 +32,8 @@ impl Server {
             return self.refuse(id, refused);
         }
         match spec.name {
-            "script" if command.is_word(1, "KILL") => Reply::from(self.kill_script()),
+            "function" if command.is_word(1, "STATS") => crate::scripts::stats(self, stamp),
+            "script" | "function" if command.is_word(1, "KILL") => Reply::from(self.kill_script()),
             "auth" | "hello" | "quit" | "reset" => {
                 let (reply, effects) = self.run(id, spec, command, stamp, &mut NoHost);
                 assert!(effects.is_empty(), "a connection began by writing");

@@ -11,6 +11,12 @@ pub struct Settings {
     pub is_synced: bool,
     /// How long a script runs before other connections may end it, in milliseconds.
     pub script_limit_millis: u64,
+    /// Commands that take longer are kept by SLOWLOG, in microseconds; negative: none is.
+    pub slower_than_micros: i64,
+    /// Commands that SLOWLOG keeps.
+    pub slow_commands_max: usize,
+    /// What takes longer is kept by LATENCY, in milliseconds; 0: nothing is.
+    pub latency_threshold_millis: u64,
     /// The port, for INFO.
     pub port: u16,
     /// Identity of this process, for INFO: 40 hexadecimal digits.
@@ -26,6 +32,9 @@ impl Default for Settings {
             password: None,
             is_synced: true,
             script_limit_millis: 5000,
+            slower_than_micros: 10_000,
+            slow_commands_max: 128,
+            latency_threshold_millis: 0,
             port: 6379,
             run_id: "0".repeat(40),
             version: env!("CARGO_PKG_VERSION"),
@@ -45,8 +54,6 @@ impl Settings {
             ("timeout", "0"),
             ("tcp-keepalive", "300"),
             ("notify-keyspace-events", ""),
-            ("slowlog-log-slower-than", "10000"),
-            ("slowlog-max-len", "128"),
             ("maxclients", "10000"),
             ("lazyfree-lazy-user-del", "yes"),
             ("lazyfree-lazy-user-flush", "yes"),
@@ -67,6 +74,19 @@ impl Settings {
         let limit = self.script_limit_millis.to_string();
         shown.push(("lua-time-limit", limit.clone()));
         shown.push(("busy-reply-threshold", limit));
+        for (name, value) in [
+            (
+                "slowlog-log-slower-than",
+                self.slower_than_micros.to_string(),
+            ),
+            ("slowlog-max-len", self.slow_commands_max.to_string()),
+            (
+                "latency-monitor-threshold",
+                self.latency_threshold_millis.to_string(),
+            ),
+        ] {
+            shown.push((name, value));
+        }
         shown.push(("port", self.port.to_string()));
         shown.sort_unstable();
         shown

@@ -12,7 +12,7 @@ use crate::resp::Reply;
 
 type Answer = Result<Reply, CommandError>;
 
-fn unknown(command: &Command) -> CommandError {
+pub(super) fn unknown(command: &Command) -> CommandError {
     CommandError::new(format!(
         "ERR unknown subcommand or wrong number of arguments for '{}'. Try {} HELP.",
         String::from_utf8_lossy(command.arg(1)),
@@ -22,13 +22,60 @@ fn unknown(command: &Command) -> CommandError {
 
 type Section = (&'static str, Vec<(String, String)>);
 
+/// Sections of INFO: what is no number stands before the numbers of the table.
 fn sections(server: &Server, now: u64) -> Vec<Section> {
-    let line = |name: &str, value: &dyn ToString| (name.to_owned(), value.to_string());
+    let mut sections = vec![
+        ("Server", about(server, now)),
+        ("Clients", Vec::new()),
+        (
+            "Memory",
+            vec![
+                line("maxmemory_policy", &"noeviction"),
+                line("mem_allocator", &"mimalloc"),
+            ],
+        ),
+        (
+            "Persistence",
+            vec![
+                line("rdb_bgsave_in_progress", &0),
+                line("rdb_last_bgsave_status", &"ok"),
+                line("aof_enabled", &1),
+                line("aof_rewrite_in_progress", &0),
+                line("aof_last_write_status", &written(server)),
+            ],
+        ),
+        ("Stats", vec![line("evicted_keys", &0)]),
+        (
+            "Replication",
+            vec![line("role", &"master"), line("connected_slaves", &0)],
+        ),
+        ("Cluster", vec![line("cluster_enabled", &0)]),
+        ("Types", Vec::new()),
+    ];
+    for (number, value) in server.numbers() {
+        let of_it = sections
+            .iter_mut()
+            .filter(|(name, _)| *name == number.section);
+        of_it.for_each(|(_, lines)| lines.push(line(number.name, &value)));
+    }
+    sections.push(("Keyspace", databases(server)));
+    let more = server.more_info.iter();
+    sections.extend(more.map(|(name, lines)| (*name, lines.clone())));
+    sections
+}
+
+fn line(name: &str, value: &dyn ToString) -> (String, String) {
+    (name.to_owned(), value.to_string())
+}
+
+fn written(server: &Server) -> &'static str {
+    if server.refuses_writes() { "err" } else { "ok" }
+}
+
+fn about(server: &Server, now: u64) -> Vec<(String, String)> {
     let settings = &server.settings;
-    let keyspace = &server.keyspace;
-    let statistics = &keyspace.statistics;
     let uptime = now.saturating_sub(server.started_millis) / 1000;
-    let about = vec![
+    vec![
         line("redis_version", &REDIS_VERSION),
         line("manxdb_version", &settings.version),
         line("redis_mode", &"standalone"),
@@ -38,65 +85,20 @@ fn sections(server: &Server, now: u64) -> Vec<Section> {
         line("tcp_port", &settings.port),
         line("uptime_in_seconds", &uptime),
         line("uptime_in_days", &(uptime / 86_400)),
-    ];
-    let clients = vec![
-        line("connected_clients", &server.clients.len()),
-        line("blocked_clients", &server.waiting.len()),
-    ];
-    let (scripts, script_bytes, vm) = server.scripts.sizes();
-    let memory = vec![
-        line("used_memory", &keyspace.memory()),
-        line("used_memory_dataset", &keyspace.memory()),
-        line("maxmemory", &settings.memory_bytes),
-        line("maxmemory_policy", &"noeviction"),
-        line("mem_allocator", &"mimalloc"),
-        line("used_memory_vm_eval", &vm),
-        line("used_memory_scripts", &script_bytes),
-        line("number_of_cached_scripts", &scripts),
-    ];
-    let persistence = vec![
-        line("loading", &u8::from(!keyspace.is_complete())),
-        line("rdb_bgsave_in_progress", &0),
-        line("rdb_last_bgsave_status", &"ok"),
-        line("aof_enabled", &1),
-        line("aof_rewrite_in_progress", &0),
-        line("aof_last_write_status", &"ok"),
-    ];
-    let stats = vec![
-        line("total_connections_received", &server.connections),
-        line("total_commands_processed", &server.commands),
-        line("expired_keys", &statistics.expired),
-        line("evicted_keys", &0),
-        line("values_evicted", &statistics.evicted),
-        line("values_loaded", &statistics.loaded),
-        line("keyspace_hits", &statistics.hits),
-        line("keyspace_misses", &statistics.misses),
-        line("pubsub_channels", &server.channels.names()),
-        line("pubsub_patterns", &server.channels.patterns()),
-    ];
-    let replication = vec![line("role", &"master"), line("connected_slaves", &0)];
-    let keys = (0..DATABASES)
-        .filter(|db| !keyspace.is_empty(*db))
-        .map(|db| {
-            let (keys, expires) = (keyspace.len(db), keyspace.expiring_len(db));
-            (
-                format!("db{db}"),
-                format!("keys={keys},expires={expires},avg_ttl=0"),
-            )
-        });
-    let mut sections = vec![
-        ("Server", about),
-        ("Clients", clients),
-        ("Memory", memory),
-        ("Persistence", persistence),
-        ("Stats", stats),
-        ("Replication", replication),
-        ("Cluster", vec![line("cluster_enabled", &0)]),
-        ("Keyspace", keys.collect()),
-    ];
-    let more = server.more_info.iter();
-    sections.extend(more.map(|(name, lines)| (*name, lines.clone())));
-    sections
+    ]
+}
+
+fn databases(server: &Server) -> Vec<(String, String)> {
+    let keyspace = &server.keyspace;
+    let used = (0..DATABASES).filter(|db| !keyspace.is_empty(*db));
+    used.map(|db| {
+        let (keys, expires) = (keyspace.len(db), keyspace.expiring_len(db));
+        (
+            format!("db{db}"),
+            format!("keys={keys},expires={expires},avg_ttl=0"),
+        )
+    })
+    .collect()
 }
 
 pub fn info(call: &mut Call<'_>, command: &Command) -> Answer {
@@ -141,8 +143,8 @@ pub fn config(call: &mut Call<'_>, command: &Command) -> Answer {
     }
     if command.is_word(1, "RESETSTAT") && command.len() == 2 {
         call.server.keyspace.statistics = crate::keyspace::Statistics::default();
-        call.server.commands = 0;
-        call.server.connections = 0;
+        (call.server.commands, call.server.connections) = (0, 0);
+        call.server.errors = 0;
         return Ok(Reply::OK);
     }
     if command.is_word(1, "REWRITE") && command.len() == 2 {
@@ -172,6 +174,20 @@ fn set_config(call: &mut Call<'_>, command: &Command) -> Answer {
             "lua-time-limit" | "busy-reply-threshold" => {
                 let millis = number::integer(value).and_then(|millis| u64::try_from(millis).ok());
                 settings.script_limit_millis =
+                    millis.ok_or_else(|| refused("argument couldn't be parsed into an integer"))?;
+            }
+            "slowlog-log-slower-than" => {
+                settings.slower_than_micros = number::integer(value)
+                    .ok_or_else(|| refused("argument couldn't be parsed into an integer"))?;
+            }
+            "slowlog-max-len" => {
+                let most = number::integer(value).and_then(|most| usize::try_from(most).ok());
+                settings.slow_commands_max =
+                    most.ok_or_else(|| refused("argument couldn't be parsed into an integer"))?;
+            }
+            "latency-monitor-threshold" => {
+                let millis = number::integer(value).and_then(|millis| u64::try_from(millis).ok());
+                settings.latency_threshold_millis =
                     millis.ok_or_else(|| refused("argument couldn't be parsed into an integer"))?;
             }
             _ => {
@@ -238,25 +254,6 @@ pub fn memory(call: &mut Call<'_>, command: &Command) -> Answer {
         return Ok(Reply::bulk("See INFO memory and the admin page."));
     }
     Err(unknown(command))
-}
-
-pub fn slowlog(_call: &mut Call<'_>, command: &Command) -> Answer {
-    match () {
-        () if command.is_word(1, "GET") => Ok(Reply::Array(Vec::new())),
-        () if command.is_word(1, "LEN") => Ok(Reply::Integer(0)),
-        () if command.is_word(1, "RESET") => Ok(Reply::OK),
-        () => Err(unknown(command)),
-    }
-}
-
-pub fn latency(_call: &mut Call<'_>, command: &Command) -> Answer {
-    match () {
-        () if command.is_word(1, "RESET") => Ok(Reply::Integer(0)),
-        () if command.is_word(1, "LATEST") || command.is_word(1, "HISTORY") => {
-            Ok(Reply::Array(Vec::new()))
-        }
-        () => Err(unknown(command)),
-    }
 }
 
 pub fn debug(_call: &mut Call<'_>, command: &Command) -> Answer {

@@ -15,6 +15,8 @@
 //! | `hello` | HELLO, AUTH, SELECT, PING |
 //! | `acl` | users |
 //! | `info` | INFO, CONFIG, COMMAND, and other questions about the server |
+//! | `numbers` | what INFO and metrics tell |
+//! | `slowlog`, `latency` | what took long |
 
 mod acl;
 mod busy;
@@ -26,6 +28,9 @@ mod config;
 mod forward;
 mod hello;
 mod info;
+mod latency;
+mod numbers;
+mod slowlog;
 mod state;
 mod transaction;
 mod waiting;
@@ -35,6 +40,9 @@ pub use client::ClientId;
 pub use config::Settings;
 pub use forward::{DataCall, Forward};
 pub(crate) use hello::REDIS_VERSION;
+pub use latency::LatencyEvent;
+pub use numbers::{NUMBERS, Number, Outside};
+pub use slowlog::{SlowCommand, SlowLog, Split};
 pub use state::{Handled, Needs, Server};
 pub use waiting::timeout_reply;
 
@@ -317,15 +325,18 @@ pub static COMMANDS: &[CommandSpec] = &[
         NONE,
         S,
         ("2.2.12", "Tells slow commands."),
-        info::slowlog,
+        slowlog::slowlog,
     ),
     connection(
         ("latency", -2),
         ADMIN,
         NONE,
         S,
-        ("2.8.13", "Tells nothing yet: see the admin page."),
-        info::latency,
+        (
+            "2.8.13",
+            "Tells what took longer than latency-monitor-threshold.",
+        ),
+        latency::latency,
     ),
     connection(
         ("debug", -2),

@@ -7,6 +7,9 @@ use super::call::Call;
 use super::channels::Channels;
 use super::client::{Client, ClientId, ReplyMode};
 use super::config::Settings;
+use super::latency::Latency;
+use super::numbers::Outside;
+use super::slowlog::SlowLog;
 use super::waiting::Waiting;
 use crate::Stamp;
 use crate::command::Command;
@@ -57,6 +60,12 @@ pub struct Server {
     next_id: u64,
     pub(super) commands: u64,
     pub(super) connections: u64,
+    /// Errors that commands were answered with.
+    pub(super) errors: u64,
+    pub(super) slow: SlowLog,
+    pub(super) latency: Latency,
+    /// What the process around it tells.
+    pub outside: Outside,
     pub(super) started_millis: u64,
     /// Why nothing can be written.
     refusal: Option<String>,
@@ -84,6 +93,10 @@ impl Server {
             next_id: 1,
             commands: 0,
             connections: 0,
+            errors: 0,
+            slow: SlowLog::default(),
+            latency: Latency::default(),
+            outside: Outside::default(),
             started_millis: now_millis,
             refusal: None,
             more_info: BTreeMap::new(),
@@ -95,15 +108,15 @@ impl Server {
         self.started_millis = now_millis;
     }
 
-    /// Commands run so far.
-    #[must_use]
-    pub fn commands(&self) -> u64 {
-        self.commands
-    }
-
     /// Refuses commands that write, because the store takes no rows; `None` takes them again.
     pub fn refuse_writes(&mut self, why: Option<String>) {
         self.refusal = why;
+    }
+
+    /// Why commands that write are refused, when they are.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
     }
 
     /// Whether commands that write are refused.
@@ -252,6 +265,7 @@ impl Server {
         self.commands += 1;
         let mut effects = Effects::default();
         let reply = self.admit_and_run(id, command, stamp, &mut effects, host);
+        self.errors += u64::from(reply.is_error());
         let reply = self.by_reply_mode(id, reply);
         self.after(&mut effects, stamp);
         Handled { reply, effects }

@@ -55,6 +55,8 @@ pub(super) struct Waiting {
     waits: HashMap<ClientId, Wait>,
     queues: HashMap<Key, VecDeque<ClientId>>,
     ends: BTreeSet<(u64, ClientId)>,
+    /// How often something began to wait.
+    total: u64,
 }
 
 impl Waiting {
@@ -66,7 +68,12 @@ impl Waiting {
         self.waits.len()
     }
 
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
     fn add(&mut self, id: ClientId, wait: Wait) {
+        self.total += 1;
         for key in &wait.keys {
             let queue = self.queues.entry((wait.db, key.clone())).or_default();
             if !queue.contains(&id) {

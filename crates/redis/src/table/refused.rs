@@ -15,9 +15,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("migrate", "there is no other Redis to migrate to"),
     ("swapdb", "rows carry the number of their database"),
     ("monitor", "use SLOWLOG and the admin page"),
-    ("function", "use EVAL and SCRIPT LOAD"),
-    ("fcall", "use EVAL and EVALSHA"),
-    ("fcall_ro", "use EVAL_RO and EVALSHA_RO"),
     ("pfselftest", "it tests Redis's own code"),
 ];
 

@@ -1,0 +1,225 @@
+//! Runs a trial: a server, the keys it has from the beginning, and redis-benchmark for each work.
+
+use std::process::{Child, Command, Stdio};
+
+use super::server::{Link, Server, encoded};
+use super::trial::{Books, Measure, Outcome, Trial, Work};
+
+/// Bytes of a value, an element of the queue and a field's value.
+const VALUE_BYTES: usize = 100;
+/// Keys that are sent before replies are read.
+const FILL_BATCH: u32 = 1_000;
+
+/// Runs a trial in a directory of its own, which is gone afterwards.
+///
+/// # Errors
+/// What failed.
+pub fn run(trial: &Trial, progress: &mut dyn FnMut(f64)) -> Result<Outcome, String> {
+    let directory = tempfile::tempdir();
+    let directory = directory.map_err(|error| format!("no directory for a run: {error}"))?;
+    let server = Server::start(trial, directory.path())?;
+    let mut link = Link::open(server.port)?;
+    fill(&mut link, trial.keys, VALUE_BYTES)?;
+    let mut measures = Vec::new();
+    for (done, work) in (1_u8..).zip(Work::ALL) {
+        measures.push(measure(&server, &mut link, trial, work)?);
+        progress(f64::from(done) / 5.0);
+    }
+    Ok(Outcome {
+        version: own_version(&mut link)?,
+        measures,
+        books: books(&mut link)?,
+    })
+}
+
+/// The server's own version.
+///
+/// # Errors
+/// It does not answer.
+pub fn own_version(link: &mut Link) -> Result<String, String> {
+    let info = link.ask(&["INFO", "server"])?;
+    Ok(version(&info).to_owned())
+}
+
+/// From INFO: ManxDB and Valkey tell one of Redis beside it.
+fn version(info: &str) -> &str {
+    let names = ["manxdb_version:", "valkey_version:", "redis_version:"];
+    let told = |name: &str| info.lines().find_map(|line| line.strip_prefix(name));
+    names.into_iter().find_map(told).unwrap_or_default().trim()
+}
+
+/// Gives each key that redis-benchmark draws a value.
+///
+/// # Errors
+/// The connection's, or what an error reply says.
+pub fn fill(link: &mut Link, keys: u32, value_bytes: usize) -> Result<(), String> {
+    let value = "x".repeat(value_bytes);
+    let mut number = 0;
+    while number < keys {
+        let batch = number..(number + FILL_BATCH).min(keys);
+        let set = |number| encoded(&["SET", &format!("key:{number:012}"), &value]);
+        link.send(&batch.clone().flat_map(set).collect::<Vec<u8>>())?;
+        number = batch.end;
+        for _ in batch {
+            link.reply()?;
+        }
+    }
+    Ok(())
+}
+
+fn measure(server: &Server, link: &mut Link, trial: &Trial, work: Work) -> Result<Measure, String> {
+    let errors = errors(link)?;
+    let used = server.cpu()?;
+    let programs = commands(work);
+    let programs = programs
+        .iter()
+        .map(|words| start(server.port, trial, work, words));
+    let programs = programs.collect::<Result<Vec<_>, _>>()?;
+    let told = programs
+        .into_iter()
+        .map(finish)
+        .collect::<Result<Vec<_>, _>>()?;
+    let cpu = server.cpu()? - used;
+    let errors = self::errors(link)? - errors;
+    if errors > 0 {
+        return Err(format!("{errors} errors were replied to {}", work.title()));
+    }
+    let worst = |number: fn(&Told) -> f64| told.iter().map(number).fold(0.0, f64::max);
+    let slowest = told
+        .iter()
+        .map(|one| one.per_second)
+        .fold(f64::MAX, f64::min);
+    Ok(Measure {
+        work,
+        commands: trial.all_commands(work),
+        seconds: f64::from(trial.commands(work)) / slowest,
+        cpu,
+        p50_ms: worst(|one| one.p50_ms),
+        p99_ms: worst(|one| one.p99_ms),
+    })
+}
+
+/// What redis-benchmark sends: of a queue, two programs at the same time.
+fn commands(work: Work) -> Vec<Vec<String>> {
+    let value = "x".repeat(VALUE_BYTES);
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let drawn = "__rand_int__";
+    let (key, member) = (format!("key:{drawn}"), format!("member:{drawn}"));
+    match work {
+        Work::Get => vec![words(&["GET", &key])],
+        Work::Set => vec![words(&["SET", &key, &value])],
+        Work::Hset => vec![words(&["HSET", "hash", &member, &value])],
+        // Whoever takes waits for whoever gives.
+        Work::Queue => vec![
+            words(&["BRPOP", "queue", "0"]),
+            words(&["LPUSH", "queue", &value]),
+        ],
+        Work::Zadd => vec![words(&["ZADD", "zset", drawn, &member])],
+    }
+}
+
+fn start(port: u16, trial: &Trial, work: Work, words: &[String]) -> Result<Child, String> {
+    let mut command = Command::new("redis-benchmark");
+    command.arg("--csv");
+    for (flag, number) in [
+        ("-p", u32::from(port)),
+        ("-n", trial.commands(work)),
+        ("-c", trial.clients),
+        ("-P", trial.pipeline),
+        ("-r", trial.keys),
+    ] {
+        command.arg(flag).arg(number.to_string());
+    }
+    let started = command
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    started.map_err(|error| {
+        format!("cannot start redis-benchmark (apt-get install redis-tools): {error}")
+    })
+}
+
+/// What redis-benchmark tells.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Told {
+    per_second: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+}
+
+fn finish(program: Child) -> Result<Told, String> {
+    let cannot = |error: std::io::Error| format!("redis-benchmark: {error}");
+    let output = program.wait_with_output().map_err(cannot)?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("redis-benchmark: {}: {said}{text}", output.status));
+    }
+    told(&text).ok_or_else(|| format!("redis-benchmark says '{text}'"))
+}
+
+/// From the last line: `"SET …","rate","average","least","p50","p95","p99","most"`.
+fn told(text: &str) -> Option<Told> {
+    let line = text.lines().rfind(|line| !line.is_empty())?;
+    // A command may have what separates numbers.
+    let mut numbers = line
+        .rsplitn(8, ',')
+        .map(|number| number.trim_matches('"').parse::<f64>().ok());
+    let (_most, p99_ms, _p95) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    let (p50_ms, _least, _average) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    Some(Told {
+        per_second: numbers.next()??,
+        p50_ms,
+        p99_ms,
+    })
+}
+
+/// Errors replied so far.
+fn errors(link: &mut Link) -> Result<u64, String> {
+    let info = link.ask(&["INFO", "stats"])?;
+    let mut lines = info.lines();
+    let count = lines.find_map(|line| line.strip_prefix("total_error_replies:"));
+    let count = count.and_then(|count| count.trim().parse().ok());
+    count.ok_or_else(|| "INFO tells no total_error_replies".to_owned())
+}
+
+fn books(link: &mut Link) -> Result<Books, String> {
+    Ok(Books {
+        keys: link.count(&["DBSIZE"])?,
+        queued: link.count(&["LLEN", "queue"])?,
+        fields: link.count(&["HLEN", "hash"])?,
+        members: link.count(&["ZCARD", "zset"])?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_redis_benchmark_tells_is_read() {
+        let names = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\
+                     \"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"\n";
+        let line = "\"SET a,b\",\"71428.57\",\"0.218\",\"0.016\",\"0.127\",\"0.223\",\"3.879\",\"5.343\"\n";
+        let found = told(&format!("{names}{line}")).unwrap();
+        let expected = Told {
+            per_second: 71_428.57,
+            p50_ms: 0.127,
+            p99_ms: 3.879,
+        };
+        assert_eq!(found, expected);
+        assert_eq!(told(names), None);
+        assert_eq!(told(""), None);
+    }
+
+    #[test]
+    fn the_servers_own_version_is_told() {
+        let ours = "redis_version:7.2.0\r\nmanxdb_version:0.1.0\r\n";
+        assert_eq!(version(ours), "0.1.0");
+        assert_eq!(version("redis_version:7.0.15\r\n"), "7.0.15");
+        let valkey = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\n";
+        assert_eq!(version(valkey), "9.1.2");
+    }
+}

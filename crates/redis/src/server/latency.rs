@@ -1,0 +1,126 @@
+//! LATENCY: what took longer than a threshold, by what it was, as in Redis.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::call::Call;
+use super::state::Server;
+use crate::Stamp;
+use crate::command::Command;
+use crate::error::CommandError;
+use crate::resp::Reply;
+
+/// Times of an event that are kept, as in Redis.
+const KEPT: usize = 160;
+
+/// What may take long. Names are Redis's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LatencyEvent {
+    /// A command of those that may take long.
+    Command,
+    /// A command that should not.
+    FastCommand,
+    /// Appending to the commit log.
+    Append,
+    /// Until the disk had what was appended.
+    Sync,
+    /// Values that commands waited for.
+    Load,
+    /// Removing keys whose time was over.
+    Expire,
+}
+
+impl LatencyEvent {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::FastCommand => "fast-command",
+            Self::Append => "aof-write",
+            Self::Sync => "aof-fsync-always",
+            Self::Load => "value-load",
+            Self::Expire => "expire-cycle",
+        }
+    }
+}
+
+/// Times of one event.
+#[derive(Debug, Default)]
+struct History {
+    /// Second since 1970 and milliseconds, the latest last.
+    times: VecDeque<(u64, u64)>,
+    most: u64,
+}
+
+impl History {
+    fn add(&mut self, second: u64, millis: u64) {
+        self.most = self.most.max(millis);
+        match self.times.back_mut() {
+            // The longest of each second is enough.
+            Some((last, before)) if *last == second => *before = millis.max(*before),
+            _ => self.times.push_back((second, millis)),
+        }
+        if self.times.len() > KEPT {
+            self.times.pop_front();
+        }
+    }
+}
+
+/// All events that took long.
+#[derive(Debug, Default)]
+pub(super) struct Latency {
+    events: BTreeMap<LatencyEvent, History>,
+}
+
+impl Server {
+    /// Says how long something took; it is kept when `latency-monitor-threshold` says so.
+    pub fn lasted(&mut self, event: LatencyEvent, micros: u64, stamp: Stamp) {
+        if self.keeps(micros) {
+            let history = self.latency.events.entry(event).or_default();
+            history.add(stamp.now_millis / 1000, micros / 1000);
+        }
+    }
+
+    /// Whether a time is long enough to be kept.
+    pub(super) fn keeps(&self, micros: u64) -> bool {
+        let threshold = self.settings.latency_threshold_millis;
+        threshold > 0 && micros / 1000 >= threshold
+    }
+}
+
+fn integer(number: u64) -> Reply {
+    Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// LATENCY LATEST, HISTORY and RESET.
+pub fn latency(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandError> {
+    let latency = &mut call.server.latency;
+    if command.is_word(1, "LATEST") && command.len() == 2 {
+        let latest = latency.events.iter().filter_map(|(event, history)| {
+            let (second, millis) = history.times.back()?;
+            Some(Reply::Array(vec![
+                Reply::bulk(event.name()),
+                integer(*second),
+                integer(*millis),
+                integer(history.most),
+            ]))
+        });
+        return Ok(Reply::Array(latest.collect()));
+    }
+    let is_named = |event: &LatencyEvent| {
+        let mut words = command.args_from(2);
+        words.any(|word| word.eq_ignore_ascii_case(event.name().as_bytes()))
+    };
+    if command.is_word(1, "HISTORY") && command.len() == 3 {
+        let found = latency.events.iter().find(|(event, _)| is_named(event));
+        let times = found.into_iter().flat_map(|(_, history)| &history.times);
+        let pair =
+            |(second, millis): &(u64, u64)| Reply::Array(vec![integer(*second), integer(*millis)]);
+        return Ok(Reply::Array(times.map(pair).collect()));
+    }
+    if command.is_word(1, "RESET") {
+        let before = latency.events.len();
+        let all = command.len() == 2;
+        latency.events.retain(|event, _| !all && !is_named(event));
+        return Ok(Reply::count(before - latency.events.len()));
+    }
+    Err(super::info::unknown(command))
+}

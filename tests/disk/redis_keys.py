@@ -1,0 +1,149 @@
+"""Faults of the disk under Redis clients: keys whose content follows from their number, and which of them
+the server acknowledged."""
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "redis"))
+
+from resp import Link, ReplyError
+
+PASSWORD = "secret"
+
+
+class Keys:
+    """Keys written through one connection, and what was acknowledged."""
+
+    def __init__(self, server, content, length):
+        self.server, self.content, self.length = server, content, length
+        self.acknowledged, self.unsure, self.link = set(), set(), None
+        self.connect()
+
+    def connect(self):
+        """A fresh connection."""
+        self.link = Link(self.server.redis_port, timeout=60)
+        reply = self.link.call("AUTH", PASSWORD)
+        assert reply == "OK", reply
+
+    def write(self, number):
+        """One key, every third one as the field of a hash; the error if it was refused. Nobody knows of one whose connection
+        ended."""
+        value = self.content(number, self.length)
+        words = ("HSET", f"key{number}", "field", value) if number % 3 == 0 else ("SET", f"key{number}", value)
+        try:
+            reply = self.link.call(*words)
+        except (EOFError, OSError):
+            self.unsure.add(number)
+            self.connect()
+            return "the connection ended"
+        if isinstance(reply, ReplyError):
+            return reply
+        self.acknowledged.add(number)
+        return None
+
+    def read(self, number):
+        """What is there."""
+        name = f"key{number}"
+        return self.link.call("HGET", name, "field") if number % 3 == 0 else self.link.call("GET", name)
+
+    def check(self, is_complete=True):
+        """Every acknowledged key is there and whole, and no other that was refused."""
+        for number in self.acknowledged:
+            found = self.read(number)
+            assert found == self.content(number, self.length), f"key {number} is {found!r:.80}"
+        if is_complete:
+            names = {int(name[3:]) for name in self.link.call("KEYS", "key*")}
+            extra = names - self.acknowledged - self.unsure
+            assert not extra, f"keys that were refused are there: {sorted(extra)[:3]}"
+            assert self.acknowledged <= names, "KEYS does not tell all"
+
+
+def until_refused(disk, keys, first):
+    """Writes until writes are refused for want of space, and only for that; the next number."""
+    disk.fill(2 << 20)
+    number, refused = first, 0
+    while refused < 5:
+        error = keys.write(number)
+        number += 1
+        if error is None:
+            refused = 0
+            continue
+        refused += 1
+        assert "connection" in error or error.startswith("MISCONF") and "o space left" in error, error
+        disk.fill()
+        assert number < first + 20_000, "the disk never got full"
+    return number
+
+
+def full(disk, server, content):
+    """A full disk: writes are refused, reads are served, and writes go on when there is space."""
+    keys = Keys(server, content, 50_000)
+    assert all(keys.write(number) is None for number in range(20))
+    number = until_refused(disk, keys, 1_000)
+    keys.check()
+    said = server.wait_page("/healthz", lambda page: "only to read" in page, "that writes are refused")
+    assert "o space left" in said, said
+    assert "manxdb_redis_writes_refused 1" in server.page("/metrics")
+    disk.free()
+    server.wait_page("/healthz", lambda page: page == "ok\n", "that writes are possible again")
+    server.wait_page("/metrics", lambda page: "manxdb_redis_writes_refused 0" in page, "that Redis writes are")
+    assert keys.write(number) is None
+    keys.check()
+    server.kill()
+    server.start()
+    keys.connect()
+    keys.check()
+
+
+def read_only(disk, server, content):
+    """A disk that turns read-only: writes are refused until a restart, reads are served."""
+    keys = Keys(server, content, 2_000)
+    assert all(keys.write(number) is None for number in range(50))
+    disk.fail()
+    # Nobody knows about the write that met it.
+    assert keys.write(50) is not None
+    for number in range(51, 54):
+        error = keys.write(number)
+        assert error.startswith("MISCONF"), error
+    keys.check()
+    said = server.wait_page("/healthz", lambda page: "only to read" in page, "that writes are refused")
+    assert "Read-only file system" in said, said
+    assert server.stop() == 0, "no orderly stop"
+    disk.repair()
+    server.start()
+    keys.connect()
+    keys.check()
+    assert keys.write(60) is None
+
+
+def damaged(server, content, damage, largest):
+    """A damaged block: commands on keys in it say so, all others are served."""
+    keys = Keys(server, content, 50_000)
+    assert all(keys.write(number) is None for number in range(40))
+    assert server.stop() == 0, "no orderly stop"
+    server.start()
+    keys.connect()
+    assert all(keys.write(number) is None for number in range(40, 100))
+    assert server.stop() == 0, "no orderly stop"
+    table = largest(server.tables())
+    damage(table, os.stat(table).st_size // 2)
+    server.start()
+    keys.connect()
+    served, failed = 0, []
+    for number in sorted(keys.acknowledged):
+        found = keys.read(number)
+        if isinstance(found, ReplyError):
+            assert found.startswith("ERR a key of this command cannot be read") and table.name in found, found
+            failed.append(number)
+        else:
+            assert found == content(number, 50_000), f"key {number} is {found!r:.80}"
+            served += 1
+    assert 1 <= len(failed) <= 20, f"{len(failed)} keys failed"
+    # What has to know all names says so; a short answer would be a lie.
+    for words in (("KEYS", "*"), ("DBSIZE",), ("SCAN", "0")):
+        reply = keys.link.call(*words)
+        assert isinstance(reply, ReplyError) and "names of keys cannot be read" in reply, f"{words}: {reply!r:.80}"
+    assert keys.write(1_000) is None
+    keys.acknowledged = {1_000}
+    keys.check(is_complete=False)
