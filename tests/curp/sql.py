@@ -166,7 +166,7 @@ def a_commit_that_does_not_fit_into_a_record_goes_to_the_backups():
 
     ways = counted(cluster, commits)
     # The server commits now and then for itself.
-    assert ways[1] == 6 and ways[0] <= 2, f"fast, at backups, after a refusal: {ways}"
+    assert ways[1] >= 6 and ways[0] <= 3 and ways[2] == 0, f"fast, at backups, after a refusal: {ways}"
     assert 2 * AWAY <= min(took) < 4 * AWAY, f"{min(took) * 1e3:.1f} ms is not one round trip"
     connection.close()
 

@@ -37,6 +37,8 @@ pub struct Reign {
     pub commits: Arc<Commits>,
     pub path: LocalPath,
     lease: Arc<Lease>,
+    /// With that defect a group waits for nothing.
+    waits: bool,
     pub groups: Vec<(StagedGroup, Vec<u64>)>,
 }
 
@@ -108,6 +110,7 @@ impl Reign {
             commits,
             path,
             lease,
+            waits: defect != Defect::PublishedUnconfirmed,
             groups: Vec::new(),
         }
     }
@@ -155,7 +158,7 @@ impl Reign {
         let mut over = Vec::new();
         let mut index = 0;
         while index < self.groups.len() {
-            if commits.is_over(self.groups[index].0.last()) {
+            if !self.waits || commits.is_over(self.groups[index].0.last()) {
                 let (group, ids) = self.groups.remove(index);
                 over.extend(ids.into_iter().zip(self.path.finish(group)));
             } else {
