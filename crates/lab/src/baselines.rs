@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use manxdb_baselines::{JanusNode, JanusOptions, SlogNode, SlogOptions};
+use manxdb_baselines::slog::Crossing;
+use manxdb_baselines::{JanusNode, JanusOptions, SlogNode, SlogOptions, TapirNode, TapirOptions};
 use manxdb_common::{Answer, Release, Role, Shared, Topology};
 use manxdb_core::channel::Life;
 use manxdb_core::{NodeId, RequestId};
@@ -207,5 +208,110 @@ impl Candidate for SlogByPiece {
 
     fn role(&self, server: NodeId) -> Option<&'static str> {
         self.0.role(server)
+    }
+}
+
+/// A Detock cluster: SLOG without the global log.
+pub struct DetockSystem(SlogSystem);
+
+impl System for DetockSystem {
+    type Core = SlogNode;
+
+    fn start(&mut self, node: NodeId, life: Life, disk: Vec<()>) -> SlogNode {
+        self.0.start(node, life, disk)
+    }
+
+    fn reply_txn(&self, request: RequestId, reply: &Answer) -> Option<u64> {
+        self.0.reply_txn(request, reply)
+    }
+}
+
+impl Candidate for DetockSystem {
+    fn build(cluster: Cluster) -> Self {
+        let options = SlogOptions {
+            explains: cluster.explains,
+            crossing: Crossing::Graph,
+            ..SlogOptions::default()
+        };
+        Self(SlogSystem::of(cluster, options))
+    }
+
+    fn place(
+        &self,
+        clients_per_shard: u32,
+        lan: Link,
+        wan: Link,
+    ) -> (manxdb_sim::Topology, Vec<(NodeId, ShardId)>) {
+        self.0.place(clients_per_shard, lan, wan)
+    }
+
+    fn role(&self, server: NodeId) -> Option<&'static str> {
+        self.0.role(server)
+    }
+}
+
+/// A TAPIR cluster.
+pub struct TapirSystem {
+    shared: Arc<Shared<TapirOptions>>,
+    rows: FirstRows,
+}
+
+impl TapirSystem {
+    /// A cluster that runs `cluster`'s procedures on its rows.
+    #[must_use]
+    pub fn of(cluster: Cluster, options: TapirOptions) -> Self {
+        let (shared, rows) = share(cluster, options);
+        Self { shared, rows }
+    }
+}
+
+impl System for TapirSystem {
+    type Core = TapirNode;
+
+    fn start(&mut self, node: NodeId, _life: Life, _disk: Vec<()>) -> TapirNode {
+        let role = self.shared.topology.role(node);
+        TapirNode::new(node, &self.shared, || first_rows(role, &self.rows))
+    }
+
+    fn reply_txn(&self, _request: RequestId, reply: &Answer) -> Option<u64> {
+        Some(reply.id.for_traces())
+    }
+}
+
+impl Candidate for TapirSystem {
+    fn build(cluster: Cluster) -> Self {
+        let options = TapirOptions {
+            explains: cluster.explains,
+            seed: cluster.seed,
+            ..TapirOptions::default()
+        };
+        Self::of(cluster, options)
+    }
+
+    fn place(
+        &self,
+        clients_per_shard: u32,
+        lan: Link,
+        wan: Link,
+    ) -> (manxdb_sim::Topology, Vec<(NodeId, ShardId)>) {
+        place(self.shared.topology, clients_per_shard, lan, wan)
+    }
+
+    fn role(&self, server: NodeId) -> Option<&'static str> {
+        match self.shared.topology.role(server) {
+            Role::Replica(_) => Some("replica"),
+            Role::Manager(_) | Role::Client => None,
+        }
+    }
+}
+
+impl HoldsReplica for TapirNode {
+    fn view(&self) -> Option<ReplicaView<'_>> {
+        let replica = self.replica()?;
+        Some(ReplicaView {
+            is_live: true,
+            digest: replica.digest(),
+            rows: replica.rows(),
+        })
     }
 }

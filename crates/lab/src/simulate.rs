@@ -236,7 +236,13 @@ where
         world.run_until(&mut load, now)?;
         findings = unequal_replicas(scenario, &world);
     }
-    findings.extend(judge(scenario, &world, load.made()));
+    let mut judged = judge(scenario, &world, load.made());
+    // What is answered when it is decided (TAPIR) may still be on its way to other regions.
+    if !judged.is_empty() && now < settled {
+        world.run_until(&mut load, settled)?;
+        judged = judge(scenario, &world, load.made());
+    }
+    findings.extend(judged);
     let busiest = busy
         .into_iter()
         .max_by(|one, other| one.1.total_cmp(&other.1));

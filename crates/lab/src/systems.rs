@@ -15,7 +15,7 @@ use manxdb_txn::rows::Rows;
 use manxdb_workloads::Topology;
 use serde::{Deserialize, Serialize};
 
-use crate::baselines::{JanusSystem, SlogByPiece, SlogSystem};
+use crate::baselines::{DetockSystem, JanusSystem, SlogByPiece, SlogSystem, TapirSystem};
 use crate::dast::DastSystem;
 use crate::figure::Look;
 use crate::trial::{Trial, TrialError, TrialOutcome, measure};
@@ -33,6 +33,10 @@ pub enum SystemName {
     /// The same, but a row is free once the piece that touches it has run.
     #[serde(rename = "slog-by-piece")]
     SlogByPiece,
+    /// Transactions validate what they read, and begin again.
+    Tapir,
+    /// By a log a region, and by whom they come behind in those of others.
+    Detock,
     /// DAST with cross-region transactions ordered ahead; not among [`SystemName::ALL`], which
     /// are compared as they were published.
     Ahead,
@@ -49,11 +53,13 @@ pub trait ForSystem {
 
 impl SystemName {
     /// All of them, in the order of legends.
-    pub const ALL: [SystemName; 4] = [
+    pub const ALL: [SystemName; 6] = [
         SystemName::Dast,
         SystemName::Janus,
         SystemName::Slog,
         SystemName::SlogByPiece,
+        SystemName::Tapir,
+        SystemName::Detock,
     ];
 
     /// In figures and tables.
@@ -64,6 +70,8 @@ impl SystemName {
             Self::Janus => "Janus",
             Self::Slog => "SLOG",
             Self::SlogByPiece => "SLOG, rows freed by piece",
+            Self::Tapir => "TAPIR",
+            Self::Detock => "Detock",
             Self::Ahead => "ManxDB, ordered ahead",
         }
     }
@@ -76,6 +84,8 @@ impl SystemName {
             Self::Janus => "janus",
             Self::Slog => "slog",
             Self::SlogByPiece => "slog-by-piece",
+            Self::Tapir => "tapir",
+            Self::Detock => "detock",
             Self::Ahead => "ahead",
         }
     }
@@ -99,15 +109,18 @@ impl SystemName {
             Self::Janus => what.run::<JanusSystem>(),
             Self::Slog => what.run::<SlogSystem>(),
             Self::SlogByPiece => what.run::<SlogByPiece>(),
+            Self::Tapir => what.run::<TapirSystem>(),
+            Self::Detock => what.run::<DetockSystem>(),
         }
     }
 
-    /// The strongest level that it promises: what Janus orders agrees with real time.
+    /// The strongest level that it promises: what Janus orders, and what TAPIR commits, agrees with
+    /// real time.
     #[must_use]
     pub fn promises(self) -> Level {
         match self {
-            Self::Dast | Self::Ahead | Self::Janus => Level::Strict,
-            Self::Slog | Self::SlogByPiece => Level::Serializable,
+            Self::Dast | Self::Ahead | Self::Janus | Self::Tapir => Level::Strict,
+            Self::Slog | Self::SlogByPiece | Self::Detock => Level::Serializable,
         }
     }
 
@@ -179,6 +192,8 @@ pub struct Cluster {
     pub explains: bool,
     /// Whether replicas keep the order in which transactions ran.
     pub keeps_order: bool,
+    /// Decides what nodes draw at random.
+    pub seed: u64,
     /// How DAST orders cross-region transactions.
     pub crossing: Crossing,
     /// How far ahead of their clocks regions tell marks at first, if transactions are ordered ahead

@@ -31,7 +31,7 @@ duplicate, reorder *>* 5000ppm 20ms.";
 #[derive(Debug, Args)]
 pub struct SimRun {
     /// What orders the transactions: dast, or what it is compared with: janus, slog,
-    /// slog-by-piece
+    /// slog-by-piece, tapir, detock
     #[arg(default_value = "dast", value_parser = system)]
     pub system: SystemName,
     /// How cross-region transactions get their places: anticipated (two round trips between

@@ -72,7 +72,7 @@ pub fn scenario(args: &SimRun) -> Result<Scenario, Fault> {
     };
     if scenario.level > args.system.promises() {
         return Err(Fault::Other(format!(
-            "--level {}: {} promises serializable; dast and janus promise session and strict",
+            "--level {}: {} promises serializable; dast, janus and tapir promise session and strict",
             format!("{:?}", args.level).to_lowercase(),
             args.system.name()
         )));

@@ -92,11 +92,12 @@ fn summary(latencies: &Latencies) -> Value {
 
 fn of_class(measure: &Measure, class: Class) -> Value {
     let calls = measure.of(class);
-    let count = calls.latencies.len();
     json!({
-        "calls": count,
+        "calls": calls.latencies.len(),
         "refused": calls.refused,
-        "per_second": measure.rate(count),
+        "given_up": calls.given_up,
+        "aborts": calls.aborts,
+        "per_second": measure.rate(calls.count()),
         "latency": summary(&calls.latencies),
         "parts": of_reasons(&calls.parts),
         "waits_at_replicas": of_reasons(&calls.waits),

@@ -39,14 +39,25 @@ impl Class {
 /// The calls of a class.
 #[derive(Debug, Clone, Default)]
 pub struct Calls {
-    /// Latencies of those that took effect.
+    /// Latencies of those that took effect, and of those that were given up.
     pub latencies: Latencies,
-    /// How many were refused.
+    /// How many of them were tried as often as may be, in vain.
+    pub given_up: usize,
+    /// How many were refused otherwise.
     pub refused: usize,
+    /// Tries that did not commit.
+    pub aborts: usize,
     /// What the latencies consist of.
     pub parts: Shares,
     /// What the calls waited for at a replica, whether or not it held up their answers.
     pub waits: Shares,
+}
+
+impl Calls {
+    /// Those that took effect.
+    pub fn count(&self) -> usize {
+        self.latencies.len() - self.given_up
+    }
 }
 
 /// All measured calls.
@@ -80,10 +91,13 @@ impl Measure {
         };
         self.asked_again += usize::from(answer.attempts > 1);
         let calls = &mut self.classes[Class::of(made) as usize];
-        if answer.given.is_err() {
+        if answer.given.is_err() && !answer.gave_up() {
             calls.refused += 1;
             return;
         }
+        let given_up = usize::from(answer.gave_up());
+        calls.given_up += given_up;
+        calls.aborts += answer.attempts as usize + given_up - 1;
         calls.latencies.add(made.latency().unwrap_or_default());
         calls.parts.add(&made.why.parts);
         calls.waits.add(&made.why.waits);
@@ -96,7 +110,7 @@ impl Measure {
 
     /// Calls that took effect.
     pub fn count(&self) -> usize {
-        self.classes.iter().map(|calls| calls.latencies.len()).sum()
+        self.classes.iter().map(Calls::count).sum()
     }
 
     /// So many, a second.

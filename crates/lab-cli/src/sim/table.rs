@@ -56,19 +56,32 @@ fn counted(count: u32, what: &str) -> String {
 /// The table of a run under way, or at its end.
 pub fn table(measure: &Measure) -> String {
     let mut text = format!(
-        "\n{:13} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} ms\n",
-        "", "calls", "refused", "a second", "mean", "p50", "p90", "p95", "p99", "max"
+        "\n{:13} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} ms\n",
+        "",
+        "calls",
+        "refused",
+        "given up",
+        "aborts",
+        "a second",
+        "mean",
+        "p50",
+        "p90",
+        "p95",
+        "p99",
+        "max"
     );
     for class in Class::ALL {
         let calls = measure.of(class);
         let summary = calls.latencies.clone().summary();
         let _ = write!(
             text,
-            "{:13} {:>8} {:>8} {:>9.1}",
+            "{:13} {:>8} {:>8} {:>8} {:>8} {:>9.1}",
             class.name(),
             summary.count,
             calls.refused,
-            measure.rate(summary.count)
+            calls.given_up,
+            calls.aborts,
+            measure.rate(calls.count())
         );
         let spans = [
             summary.mean,

@@ -7,18 +7,32 @@ use serde::{Deserialize, Serialize};
 /// What was measured. Shares are from 0 to 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialOutcome {
-    /// Transactions answered a second.
+    /// Transactions that took effect, a second.
     pub throughput: f64,
-    /// Latencies of local transactions (IRT).
+    /// Latencies of local transactions (IRT), of those too that were given up.
     pub local: Spread,
-    /// Latencies of cross-region transactions (CRT).
+    /// Latencies of cross-region transactions (CRT), of those too that were given up.
     pub cross_region: Spread,
     /// Those of them in which a region waits for another one's value.
     pub dependent: Spread,
-    /// Calls that failed, in the whole run.
+    /// Calls that failed, in the whole run, except those that were given up.
     pub refused: u64,
     /// Why the first of them did.
     pub refusal: Option<String>,
+    /// Local transactions, of those whose latencies are kept, that were tried as often as may be, in
+    /// vain.
+    #[serde(default)]
+    pub local_given_up: u64,
+    /// The same of cross-region ones.
+    #[serde(default)]
+    pub cross_region_given_up: u64,
+    /// Tries, of the transactions whose latencies are kept, that did not commit.
+    #[serde(default)]
+    pub aborts: u64,
+    /// Time under way in the measured span that the latencies leave out, because the calls were not
+    /// answered in it, less what they have from before it: milliseconds of each client.
+    #[serde(default)]
+    pub left_out_ms: f64,
     /// How long the longest unanswered call had waited at the end, in milliseconds.
     pub oldest_open_ms: f64,
     /// Share of the measured span in which the busiest server worked.

@@ -57,6 +57,7 @@ fn cluster(trial: &Trial) -> Cluster {
                 round_trip: None,
                 explains: false,
                 keeps_order: false,
+                seed: 0,
                 crossing: manxdb_dast::Crossing::Anticipated,
                 lead: None,
             }
@@ -85,6 +86,7 @@ fn workload(trial: &Trial) -> manxdb_workloads::Workload {
 fn world<S: Candidate>(trial: &Trial) -> (World<S>, Clients, Vec<NodeId>) {
     let system = S::build(Cluster {
         crossing: trial.system.crossing(),
+        seed: trial.seed,
         ..cluster(trial)
     });
     let (lan, wan) = paper_links();
@@ -161,10 +163,12 @@ fn outcome<S: Candidate>(
 ) -> TrialOutcome {
     let span_ms = trial.measured_ms.max(1) as f64;
     let oldest = clients.oldest().map(|asked| world.now().since(asked));
+    let left_out = clients.left_out_ms(world.now());
     let measured = &mut clients.measured;
     let answered = measured.answered.max(1) as f64;
     let sent = world.counters().sent_in_all();
-    let count = measured.local.len() + measured.cross_region.len();
+    let given_up = measured.local_given_up + measured.cross_region_given_up;
+    let count = (measured.local.len() + measured.cross_region.len()) as u64 - given_up;
     let busiest = worked_ms.iter().copied().fold(0.0, f64::max);
     let mean = worked_ms.iter().sum::<f64>() / worked_ms.len().max(1) as f64;
     TrialOutcome {
@@ -172,8 +176,12 @@ fn outcome<S: Candidate>(
         local: Spread::of(&mut measured.local),
         cross_region: Spread::of(&mut measured.cross_region),
         dependent: Spread::of(&mut measured.dependent),
+        local_given_up: measured.local_given_up,
+        cross_region_given_up: measured.cross_region_given_up,
+        aborts: measured.aborts,
         refused: measured.refused,
         refusal: measured.refusal.take(),
+        left_out_ms: round(left_out, 3),
         oldest_open_ms: millis(oldest.unwrap_or_default()),
         busiest_server: round(busiest / span_ms, 4),
         busiest_role: String::new(),

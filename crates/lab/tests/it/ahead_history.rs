@@ -212,3 +212,24 @@ fn a_silent_region_does_not_hold_up_local_transactions() {
     let cross = load.latencies(true, from, until);
     assert!(cross.is_empty(), "they wait: {cross:?}");
 }
+
+/// Its marks run farther ahead once the way is known.
+#[test]
+fn a_region_far_away_changes_nothing_for_transactions_of_the_others() {
+    let topology = manxdb_dast::Topology {
+        regions: 3,
+        shards_per_region: 1,
+    };
+    let way = |(from, to)| format!("0s+10s delay r{from}>r{to} 250ms");
+    let far = [(2, 0), (2, 1), (0, 2), (1, 2)].map(way).join("; ");
+    let load = faulty(topology, 30, &far, 3_500);
+    let from = SimTime::from_secs(2);
+    let near = load.made().iter().filter(|made| {
+        let args = &made.job.ask.args;
+        made.job.crosses_regions && made.asked >= from && args[0] < 2 && args[2] < 2
+    });
+    let latencies: Vec<Nanos> = near.filter_map(manxdb_lab::load::Made::latency).collect();
+    let longest = latencies.iter().max().unwrap();
+    assert!(latencies.len() > 20, "{} calls", latencies.len());
+    assert!(*longest <= Nanos::from_millis(123), "{longest:?}");
+}

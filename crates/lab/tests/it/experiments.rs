@@ -7,6 +7,7 @@ use crate::common::golden;
 use manxdb_lab::data::{self, Record};
 use manxdb_lab::experiment::dast::ALL;
 use manxdb_lab::experiment::{Artefact, ClaimVerdict, Design, Scale};
+use manxdb_lab::systems::SystemName;
 use manxdb_lab::trial::{Transactions, Trial, TrialError, TrialOutcome, Workload};
 
 type Experiment = Design<Transactions>;
@@ -21,10 +22,19 @@ fn run(trial: &Trial) -> TrialOutcome {
     let outcome = trial.run(&mut |share| shares.push(share)).unwrap();
     assert!(shares.is_sorted() && shares.last() == Some(&1.0));
     assert_eq!((outcome.refused, &outcome.refusal), (0, &None), "{trial:?}");
-    assert!(outcome.local.count > 10, "{trial:?}: {outcome:?}");
+    assert!(outcome.local.count > 4, "{trial:?}: {outcome:?}");
     assert!(outcome.cross_region.count > 4, "{trial:?}: {outcome:?}");
-    // Every call ends: none is older than a cross-region transaction can be.
-    assert!(outcome.oldest_open_ms < 700.0, "{trial:?}: {outcome:?}");
+    // Every call ends: none is older than a cross-region transaction can be; under TAPIR, than so many
+    // tries take.
+    let tries = if trial.system == SystemName::Tapir {
+        20.0
+    } else {
+        1.0
+    };
+    assert!(
+        outcome.oldest_open_ms < 700.0 * tries,
+        "{trial:?}: {outcome:?}"
+    );
     outcome
 }
 
@@ -55,7 +65,7 @@ fn files(name: &str) -> (Data, [Artefact; 4]) {
     // A load of this size may have too few samples for a verdict; what they say is looked at all the same.
     for claim in experiment.judged(&data) {
         // What DAST is compared with is not ours to promise anything about.
-        if ["Janus", "SLOG"]
+        if ["Janus", "TAPIR", "SLOG", "Detock"]
             .iter()
             .any(|other| claim.says.contains(other))
         {

@@ -16,5 +16,7 @@ mod dast_scenarios;
 mod dast_steps;
 mod dast_tpcc;
 mod dast_waits;
+mod detock;
 mod experiments;
 mod rack_model;
+mod tapir;

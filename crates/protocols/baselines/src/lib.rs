@@ -8,7 +8,9 @@
 //! | protocol | how it orders | answered in |
 //! |---|---|---|
 //! | Janus | by the transactions that each one met, in the round trips of its client | [`janus`] |
+//! | TAPIR | not at all: its client asks whether what it read still holds, and begins again if not | [`tapir`] |
 //! | SLOG | by a log a region, and a global one for what touches several | [`slog`] |
+//! | Detock | by a log a region, and the graph of whom what touches several comes behind in them | [`slog`] |
 //!
 //! Start reading at [`janus`]; what runs once the order is decided is
 //! [`manxdb_common::pieces`].
@@ -16,7 +18,9 @@
 
 pub mod janus;
 pub mod slog;
+pub mod tapir;
 pub mod waits;
 
 pub use janus::{JanusNode, JanusOptions};
 pub use slog::{SlogNode, SlogOptions};
+pub use tapir::{TapirNode, TapirOptions};

@@ -21,6 +21,12 @@ pub const GLOBAL_LOG: &str = "global log";
 /// For a batch to be closed, and for the members of a region's log to agree on it (SLOG).
 pub const REGION_LOG: &str = "region log";
 
+/// Until other regions have told whom it comes behind in their logs (Detock).
+pub const OTHER_LOGS: &str = "other regions' logs";
+
+/// After an abort, until the next try (TAPIR).
+pub const BACKOFF: &str = "backoff";
+
 /// A wait for no transaction in particular.
 pub(crate) fn wait(reason: &'static str) -> Wait {
     Wait { reason, on: None }

@@ -71,6 +71,18 @@ pub struct Answer {
     pub attempts: u32,
 }
 
+/// How the refusal of a call begins that was tried as often as may be, and had no effect.
+pub const GAVE_UP: &str = "gave up";
+
+impl Answer {
+    /// Whether the call was tried as often as may be, in vain.
+    #[must_use]
+    pub fn gave_up(&self) -> bool {
+        let refusal = self.given.as_ref().err();
+        refusal.is_some_and(|refusal| refusal.starts_with(GAVE_UP))
+    }
+}
+
 /// Values by the numbers of their slots.
 pub type Numbered = Vec<(u32, Vec<u8>)>;
 

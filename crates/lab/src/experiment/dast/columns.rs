@@ -17,7 +17,7 @@ pub(super) fn names() -> String {
         }
     }
     text.push_str(
-        ",refused,oldest_open,busiest_server,busiest_role,mean_server,lan_messages_per_txn,\
+        ",refused,irt_given_up,crt_given_up,aborts,left_out,oldest_open,busiest_server,busiest_role,mean_server,lan_messages_per_txn,\
              wan_messages_per_txn,events",
     );
     text
@@ -66,8 +66,12 @@ pub(super) fn row(Record { trial, outcome }: &Record) -> String {
     }
     let _ = write!(
         text,
-        ",{},{},{},{},{},{},{},{}",
+        ",{},{},{},{},{},{},{},{},{},{},{},{}",
         outcome.refused,
+        outcome.local_given_up,
+        outcome.cross_region_given_up,
+        outcome.aborts,
+        outcome.left_out_ms,
         outcome.oldest_open_ms,
         outcome.busiest_server,
         outcome.busiest_role,

@@ -70,19 +70,26 @@ fn all_calls(trial: &Trial, outcome: &TrialOutcome) -> Result<(), String> {
     demand(outcome.dependent.count <= cross.count, || {
         "more CRTs depend on a value than there are".to_owned()
     })?;
-    let answered = (local.count + cross.count) as f64;
+    let given_up = outcome.local_given_up + outcome.cross_region_given_up;
+    let answers = (local.count + cross.count) as u64;
+    demand(given_up <= answers, || {
+        "more calls were given up than there are".to_owned()
+    })?;
+    let took_effect = (answers - given_up) as f64;
     let seconds = trial.measured_ms as f64 / 1e3;
     within(
         "answers, of those that the rate says there are,",
-        answered / (outcome.throughput * seconds),
+        took_effect / (outcome.throughput * seconds),
         0.999,
         1.001,
     )?;
     let time = (local.mean * local.count as f64 + cross.mean * cross.count as f64) / 1e3;
     let clients = f64::from(trial.clients_per_region()) * f64::from(trial.regions);
+    // Calls of seconds that began or end outside of the span.
+    let left_out = outcome.left_out_ms / 1e3 / seconds;
     within(
         "calls under way, of one for each client,",
-        time / seconds / clients,
+        time / seconds / clients + left_out,
         0.8,
         1.2,
     )

@@ -116,6 +116,9 @@ fn numbers(text: &mut String, experiment: &Experiment, data: &Data) {
         }
         text.push('\n');
     }
+    for system in SystemName::ALL {
+        given_up(text, experiment, data, system);
+    }
     let refused: u64 = data
         .records
         .iter()
@@ -129,6 +132,40 @@ fn numbers(text: &mut String, experiment: &Experiment, data: &Data) {
         text,
         "{refused} calls failed. The longest that any call had waited when its run ended was {:.0} ms.\n",
         oldest.fold(0.0, f64::max)
+    );
+}
+
+/// What a system whose transactions can abort did in vain; nothing of others.
+#[allow(clippy::cast_precision_loss)] // counts of a run are far below 2^53
+fn given_up(text: &mut String, experiment: &Experiment, data: &Data, system: SystemName) {
+    let belongs = |record: &Record| record.trial.system == system;
+    let mut records = data.records.iter().filter(|record| belongs(record));
+    if records.all(|record| record.outcome.aborts == 0) {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "| {}, in vain: {} | tries that did not commit, of 100 transactions | IRTs given up | CRTs \
+         given up |\n|---|---|---|---|",
+        system.title(),
+        experiment.swept
+    );
+    let share = |part: u64, all: usize| 100.0 * part as f64 / all.max(1) as f64;
+    let points = series(&data.records, belongs, |record| {
+        experiment.at(&record.trial)
+    });
+    for at in &points {
+        let _ = writeln!(
+            text,
+            "| {} | {:.1} | {:.1} % | {:.1} % |",
+            at.x,
+            at.median(|it| share(it.aborts, it.local.count + it.cross_region.count)),
+            at.median(|it| share(it.local_given_up, it.local.count)),
+            at.median(|it| share(it.cross_region_given_up, it.cross_region.count)),
+        );
+    }
+    text.push_str(
+        "\nWhat is given up counts in the latencies with its time, and not in transactions/s.\n\n",
     );
 }
 

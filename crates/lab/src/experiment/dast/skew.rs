@@ -1,7 +1,7 @@
 //! Latencies and throughput as keys get hotter.
 
 use super::panels::{Marks, five, flat, points};
-use super::{Claim, Data, Experiment, Measured, Scale, Source};
+use super::{At, Claim, Data, Experiment, Measured, Scale, Source};
 use crate::figure::Figure;
 use crate::systems::SystemName;
 use crate::trial::{Trial, TrialOutcome, Workload};
@@ -79,10 +79,35 @@ fn claims(experiment: &Experiment, data: &Data) -> Vec<Claim> {
         steady("Throughput (transactions/s)", |outcome| outcome.throughput),
         steady("The IRT tail (ms)", |outcome| outcome.local.p99),
         steady("The CRT tail (ms)", |outcome| outcome.cross_region.p99),
-        Claim::open(
-            Source::Artifact,
-            "TAPIR and Janus degrade as keys get hotter, SLOG does not.",
-            "they are not in the lab yet",
-        ),
+        others(experiment, data),
     ]
+}
+
+/// What keys that get hotter do to the rates of the others.
+fn others(experiment: &Experiment, data: &Data) -> Claim {
+    let says = "TAPIR and Janus degrade as keys get hotter, SLOG does not.";
+    let kept = |system| {
+        let all = points(experiment, data, system);
+        let rate = |at: &At<'_>| at.median(|outcome| outcome.throughput);
+        let (first, last) = all.first().zip(all.last())?;
+        (all.len() > 1).then(|| rate(last) / rate(first))
+    };
+    let systems = [SystemName::Tapir, SystemName::Janus, SystemName::Slog];
+    let [Some(tapir), Some(janus), Some(slog)] = systems.map(kept) else {
+        return Claim::open(Source::Artifact, says, "not run");
+    };
+    let measured = format!(
+        "with the hottest keys TAPIR has {:.0} %, Janus {:.0} % and SLOG {:.0} % of the rate with the \
+         mildest; judged: below 90 % degrades",
+        tapir * 100.0,
+        janus * 100.0,
+        slog * 100.0
+    );
+    let holds = tapir < 0.9 && janus < 0.9 && slog >= 0.9;
+    Claim::judged(
+        Source::Artifact,
+        says,
+        Measured::ratio(slog, measured),
+        holds,
+    )
 }

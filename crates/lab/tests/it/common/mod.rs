@@ -1,6 +1,7 @@
 //! A workload whose every effect can be counted: increments of rows.
 #![allow(dead_code)] // not every test uses all of it
 
+pub mod baselines;
 pub mod chain;
 pub mod golden;
 

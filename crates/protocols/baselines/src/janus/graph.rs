@@ -17,7 +17,7 @@ use super::message::{Parent, Parents, Vertex};
 /// Nothing is ever taken out: somebody may ask for any transaction that another one came behind. So
 /// a run is limited by memory, about 100 bytes a transaction and replica.
 #[derive(Debug, Default)]
-pub(super) struct Graph {
+pub(crate) struct Graph {
     committed: BTreeMap<CallId, Committed>,
 }
 
@@ -31,7 +31,7 @@ struct Committed {
 
 /// What stands between a transaction and its turn.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Ancestry {
+pub(crate) enum Ancestry {
     /// These ancestors are not committed, as far as is known here.
     Missing(Vec<Parent>),
     /// None: these cycles have their turns, one after the other, each ascending.
@@ -68,6 +68,18 @@ impl Graph {
 
     pub fn is_committed(&self, id: CallId) -> bool {
         self.committed.contains_key(&id)
+    }
+
+    /// Whether a transaction is known to have had its turn.
+    pub fn had_its_turn(&self, id: CallId) -> bool {
+        let known = self.committed.get(&id);
+        known.is_some_and(|known| known.cycle.is_some())
+    }
+
+    /// Whether a transaction, as far as it is known, touches a shard.
+    pub fn is_stored_on(&self, id: CallId, shard: u32) -> bool {
+        let known = self.committed.get(&id);
+        known.is_some_and(|known| known.shards.contains(&shard))
     }
 
     /// A transaction had its turn, with the others of its cycle.

@@ -23,7 +23,7 @@
 //! late, twice and out of order beneath a channel.
 
 mod client;
-mod graph;
+pub(crate) mod graph;
 mod message;
 mod replica;
 

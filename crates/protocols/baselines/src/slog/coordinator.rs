@@ -10,7 +10,7 @@ use manxdb_core::check::ensure;
 use manxdb_txn::procedure::ShardId;
 
 use super::message::SlogMessage;
-use super::{Out, SlogShared, global_members, leader_of};
+use super::{Crossing, Out, SlogShared, global_members, leader_of};
 
 #[derive(Debug)]
 struct Coordinated {
@@ -47,22 +47,29 @@ impl Coordinator {
                 return out.send(id.client, SlogMessage::Outcome { id, given });
             }
         };
-        let topology = self.shared.topology;
-        let to = if planned.crosses_regions {
-            global_members(topology).first().copied()
-        } else {
-            let region = topology.regions_of(&planned).first().copied();
-            region.and_then(|region| leader_of(topology, region))
-        };
-        assert!(to.is_some(), "L9: every region has a log");
+        let to = self.logs_of(&planned);
+        assert!(!to.is_empty(), "L9: every region has a log");
         let coordinated = Coordinated {
             planned: Arc::clone(&planned),
             given: BTreeMap::new(),
         };
         self.open.insert(id, coordinated);
-        if let Some(to) = to {
-            out.send(to, SlogMessage::Order { planned });
+        for leader in to {
+            let planned = Arc::clone(&planned);
+            out.send(leader, SlogMessage::Order { planned });
         }
+    }
+
+    /// The leaders of the logs that a transaction has to go into.
+    fn logs_of(&self, planned: &Planned) -> Vec<NodeId> {
+        let topology = self.shared.topology;
+        if planned.crosses_regions && self.shared.options.crossing == Crossing::GlobalLog {
+            return global_members(topology).into_iter().take(1).collect();
+        }
+        let regions = topology.regions_of(planned).into_iter();
+        regions
+            .filter_map(|region| leader_of(topology, region))
+            .collect()
     }
 
     pub fn output(&mut self, id: CallId, shard: u32, given: Given, out: &mut Out) {
@@ -77,6 +84,11 @@ impl Coordinator {
             return;
         }
         if let Some(over) = self.open.remove(&id) {
+            if self.shared.options.crossing == Crossing::Graph {
+                for leader in self.logs_of(&over.planned) {
+                    out.send(leader, SlogMessage::Over { id });
+                }
+            }
             let given = all_given(over.given.into_values());
             out.send(id.client, SlogMessage::Outcome { id, given });
         }

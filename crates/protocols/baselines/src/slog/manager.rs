@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use manxdb_common::{Planned, RegionId};
+use manxdb_common::{Pieces, Planned, RegionId};
 use manxdb_core::check::ensure;
 use manxdb_core::{NodeId, Work};
 use manxdb_txn::procedure::ShardId;
 
 use super::log::{Batch, Log};
-use super::message::SlogMessage;
-use super::{Out, SlogShared, SlogTimer, global_members, leader_of};
+use super::message::{Edge, Entry, SlogMessage};
+use super::precedence::Precedence;
+use super::{Crossing, Out, SlogShared, SlogTimer, global_members, leader_of};
 use crate::waits::{GLOBAL_LOG, REGION_LOG, wait};
 
 /// A transaction on its way into the region's log.
@@ -30,6 +31,8 @@ pub struct Manager {
     ordered: u64,
     early: BTreeMap<u64, Arc<Planned>>,
     global: Option<Log>,
+    /// As leader, under Detock: who comes behind whom.
+    precedence: Precedence,
     /// As leader of the global log: how many of its entries touch each region.
     touched: BTreeMap<RegionId, u64>,
 }
@@ -51,6 +54,7 @@ impl Manager {
             ordered: 0,
             early: BTreeMap::new(),
             global: place_in(&all).map(|place| Log::new(all, place)),
+            precedence: Precedence::default(),
             touched: BTreeMap::new(),
             shared,
         }
@@ -80,9 +84,13 @@ impl Manager {
 
     pub(super) fn on_message(&mut self, from: NodeId, message: SlogMessage, out: &mut Out) {
         match message {
-            SlogMessage::Order { planned } if planned.crosses_regions => {
+            SlogMessage::Order { planned }
+                if planned.crosses_regions
+                    && self.shared.options.crossing == Crossing::GlobalLog =>
+            {
                 self.order_globally(planned, out);
             }
+            SlogMessage::Over { id } => self.precedence.is_over(id),
             SlogMessage::Order { planned } if self.leads() => self.add(planned, out),
             SlogMessage::Ordered { number, planned } => self.take_in(number, planned, out),
             SlogMessage::Region(message) => {
@@ -166,9 +174,10 @@ impl Manager {
         for planned in batch.iter().filter(|_| self.shared.options.explains) {
             out.wait(planned.id().for_traces(), None);
         }
+        let batch = self.place(batch, out);
         for shard in topology.shards_of(self.region) {
-            let entries = batch.iter().filter(|planned| planned.touches(shard));
-            let entries: Batch = entries.cloned().collect();
+            let entries = batch.iter().filter(|entry| entry.planned.touches(shard));
+            let entries: Arc<[Entry]> = entries.cloned().collect();
             if entries.is_empty() {
                 continue;
             }
@@ -183,6 +192,49 @@ impl Manager {
                 out.send(replica, SlogMessage::Entries { before, entries });
             }
         }
+    }
+
+    /// The batch as entries; under Detock all replicas are told who comes behind whom.
+    fn place(&mut self, batch: &Batch, out: &mut Out) -> Vec<Entry> {
+        let entry = |planned: &Arc<Planned>, behind| Entry {
+            planned: Arc::clone(planned),
+            behind,
+        };
+        if self.shared.options.crossing == Crossing::GlobalLog {
+            return batch
+                .iter()
+                .map(|planned| entry(planned, [].into()))
+                .collect();
+        }
+        let topology = self.shared.topology;
+        let (mut entries, mut edges, mut work) = (Vec::new(), Vec::new(), Work::default());
+        for planned in batch.iter() {
+            let shards = topology.shards_of(self.region);
+            let touches = |shard| Pieces::touches_of(&self.shared.procedures, planned, shard);
+            let touches = shards.flat_map(touches).collect();
+            let behind = self.precedence.place(planned, touches, &mut work);
+            if planned.crosses_regions {
+                edges.push(Edge {
+                    id: planned.id(),
+                    shards: planned.shards.as_slice().into(),
+                    region: self.region,
+                    behind: Arc::clone(&behind),
+                });
+            }
+            entries.push(entry(planned, behind));
+        }
+        out.work(work);
+        if !edges.is_empty() {
+            let edges: Arc<[Edge]> = edges.into();
+            for replica in topology
+                .all_regions()
+                .flat_map(|region| topology.nodes(region))
+            {
+                let edges = Arc::clone(&edges);
+                out.send(replica, SlogMessage::Edges { edges });
+            }
+        }
+        entries
     }
 
     /// Whether a planted defect keeps entries from a replica.
@@ -208,6 +260,7 @@ impl Manager {
     pub(super) fn check(&self) -> Result<(), String> {
         self.log.check()?;
         self.global.as_ref().map_or(Ok(()), Log::check)?;
+        self.precedence.check()?;
         let first = self.early.keys().next();
         ensure(first.is_none_or(|first| *first > self.ordered + 1), || {
             format!("L7: {first:?} is not taken in behind {}", self.ordered)

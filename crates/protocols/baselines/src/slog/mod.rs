@@ -1,4 +1,5 @@
-//! SLOG: each region has a log, and transactions of several regions are ordered globally first.
+//! SLOG: each region has a log, and transactions of several regions are ordered globally first; and
+//! Detock, where they are not.
 //!
 //! "SLOG: Serializable, Low-latency, Geo-replicated Transactions" (Ren et al., VLDB 2019), as the
 //! DAST paper configures it: the home of a row is the region of its shard, for good.
@@ -15,13 +16,29 @@
 //! of them wait for each other. The order is serializable; it does not agree with real time: a
 //! region may have run a transaction that another one has not, and a client may look there next.
 //!
+//! # Detock
+//! "Detock: High Performance Multi-region Transactions at Scale" (Nguyen et al., SIGMOD 2023) has no
+//! global log ([`Crossing::Graph`]). A transaction of several regions goes to the logs of all of them at
+//! once, which may differ in the order of two. So the leader of each log tells all replicas of all
+//! regions whom a transaction of several regions comes behind there ([`message::Edge`]). One has its turn
+//! when that is known of it and its ancestors, from all their regions; those on a cycle have theirs in
+//! the order of their identities (`waiting`). Rows stay taken from its place in a region's log on, so
+//! what comes behind it there waits until the other regions' logs are heard of: one way of the wide
+//! network and their batches.
+//!
+//! In Detock every region has a copy of all rows and runs the transaction as a whole. Here a shard is in
+//! one region, and a value that another region waits for is sent once the piece that gives it has run:
+//! where another region waits for the home's value, that is a round trip more than Detock would take.
+//!
 //! Not here: moving homes, copies of rows in other regions, and failures of nodes.
 
 mod coordinator;
 mod log;
 mod manager;
-mod message;
+pub mod message;
+mod precedence;
 mod replica;
+mod waiting;
 
 use std::sync::Arc;
 
@@ -34,9 +51,21 @@ pub use self::manager::Manager;
 pub use self::message::SlogMessage;
 pub use self::replica::Replica;
 
+/// How transactions of several regions get the same order in all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Crossing {
+    /// By a global log, before they go to the regions' (SLOG).
+    #[default]
+    GlobalLog,
+    /// By the graph of whom they come behind in the regions' logs (Detock).
+    Graph,
+}
+
 /// How a SLOG cluster behaves.
 #[derive(Debug, Clone, Copy)]
 pub struct SlogOptions {
+    /// What orders transactions of several regions.
+    pub crossing: Crossing,
     /// How often a region's batch is closed.
     pub batch_every: Nanos,
     /// Until when rows are held.
@@ -51,6 +80,7 @@ pub struct SlogOptions {
 impl Default for SlogOptions {
     fn default() -> Self {
         Self {
+            crossing: Crossing::GlobalLog,
             batch_every: Nanos::from_millis(5),
             release: Release::Transaction,
             explains: false,
@@ -68,6 +98,10 @@ pub enum SlogMutant {
     LockFreedEarly,
     /// A replica goes on behind entries of the log that it was not sent.
     GapInLog,
+    /// Detock: a transaction has its turn by what its region's own log says.
+    OtherLogsNotAwaited,
+    /// Detock: transactions on a cycle have their turns in the order of each region's log.
+    CycleInLogOrder,
 }
 
 type SlogShared = Shared<SlogOptions>;

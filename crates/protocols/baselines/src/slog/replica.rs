@@ -11,9 +11,9 @@ use manxdb_txn::procedure::ShardId;
 use manxdb_txn::rows::Rows;
 
 use super::coordinator::Coordinator;
-use super::log::Batch;
-use super::message::SlogMessage;
-use super::{Out, SlogShared};
+use super::message::{Edge, Entry, SlogMessage};
+use super::waiting::Waiting;
+use super::{Crossing, Out, SlogShared};
 use crate::waits::{SaidWaits, of_pieces};
 
 /// One replica of one shard.
@@ -24,7 +24,9 @@ pub struct Replica {
     /// Entries of the region's log that it has taken.
     taken: u64,
     /// Entries that came before earlier ones, by how many are before them.
-    early: BTreeMap<u64, Batch>,
+    early: BTreeMap<u64, Arc<[Entry]>>,
+    /// Under Detock: what has not had its turn.
+    waiting: Waiting,
     pieces: Pieces,
     coordinator: Coordinator,
     said: SaidWaits,
@@ -43,9 +45,16 @@ impl Replica {
         if shared.options.mutant == Some(super::SlogMutant::LockFreedEarly) {
             pieces.free_early();
         }
+        #[allow(unused_mut)] // a planted defect changes it
+        let mut waiting = Waiting::new(shard);
+        #[cfg(feature = "mutants")]
+        {
+            waiting.mutant = shared.options.mutant;
+        }
         Self {
             me,
             shard,
+            waiting,
             taken: 0,
             early: BTreeMap::new(),
             pieces,
@@ -61,6 +70,7 @@ impl Replica {
                 self.coordinator.submit(*call, out);
             }
             SlogMessage::Entries { before, entries } => self.take_entries(before, entries, out),
+            SlogMessage::Edges { edges } => self.take_edges(&edges, out),
             SlogMessage::Pass { id, passed } => {
                 let progress = self.pieces.give(id, passed);
                 self.tell(progress, out);
@@ -72,12 +82,14 @@ impl Replica {
             _ => {}
         }
         if self.shared.options.explains {
-            self.said.say(of_pieces(&self.pieces), out);
+            let mut waits = of_pieces(&self.pieces);
+            waits.extend(self.waiting.waits());
+            self.said.say(waits, out);
         }
     }
 
     /// Takes entries of the log in its order: what comes early waits for what is before it.
-    fn take_entries(&mut self, before: u64, entries: Batch, out: &mut Out) {
+    fn take_entries(&mut self, before: u64, entries: Arc<[Entry]>, out: &mut Out) {
         if before < self.taken {
             return;
         }
@@ -85,14 +97,48 @@ impl Replica {
         while let Some((before, entries)) = self.next_entries() {
             assert!(before >= self.taken, "L12: an entry is taken once");
             self.taken = before + entries.len() as u64;
-            for planned in entries.iter() {
-                let progress = self.pieces.turn(Arc::clone(planned));
+            for entry in entries.iter() {
+                self.enter(entry, out);
+            }
+        }
+        self.give_turns(out);
+    }
+
+    fn enter(&mut self, entry: &Entry, out: &mut Out) {
+        match self.shared.options.crossing {
+            Crossing::GlobalLog => {
+                let progress = self.pieces.turn(Arc::clone(&entry.planned));
                 self.tell(progress, out);
+            }
+            Crossing::Graph => {
+                let procedures = &self.shared.procedures;
+                let touches = Pieces::touches_of(procedures, &entry.planned, self.shard);
+                self.waiting.enter(entry.clone(), touches);
             }
         }
     }
 
-    fn next_entries(&mut self) -> Option<(u64, Batch)> {
+    fn take_edges(&mut self, edges: &[Edge], out: &mut Out) {
+        let topology = self.shared.topology;
+        for edge in edges {
+            let shards = edge.shards.iter().map(|shard| ShardId(*shard));
+            let mut regions: Vec<_> = shards.map(|shard| topology.region_of(shard)).collect();
+            regions.dedup();
+            self.waiting.tell(edge, regions.len());
+        }
+        self.give_turns(out);
+    }
+
+    /// Under Detock: gives turns to what may have them now.
+    fn give_turns(&mut self, out: &mut Out) {
+        for planned in self.waiting.take_turns() {
+            let progress = self.pieces.turn(planned);
+            self.tell(progress, out);
+        }
+        out.work(self.waiting.take_work());
+    }
+
+    fn next_entries(&mut self) -> Option<(u64, Arc<[Entry]>)> {
         #[cfg(feature = "mutants")]
         if self.shared.options.mutant == Some(super::SlogMutant::GapInLog) {
             return self.early.pop_first();
@@ -128,6 +174,7 @@ impl Replica {
     pub(super) fn check(&self) -> Result<(), String> {
         self.pieces.check()?;
         self.coordinator.check()?;
+        self.waiting.check()?;
         let first = self.early.keys().next();
         ensure(first.is_none_or(|first| *first > self.taken), || {
             format!("L13: {first:?} could be taken behind {}", self.taken)

@@ -437,7 +437,10 @@ impl Pieces {
     }
 }
 
-fn touches_of_piece(procedures: &Registry, planned: &Planned, place: usize) -> Vec<Touch> {
+/// What the piece at a place of a transaction's plan touches; everything, if its procedure is not
+/// known.
+#[must_use]
+pub fn touches_of_piece(procedures: &Registry, planned: &Planned, place: usize) -> Vec<Touch> {
     let Ok(procedure) = procedures.find(&planned.call.procedure) else {
         return vec![Touch::everything()];
     };

@@ -1,0 +1,190 @@
+//! TAPIR: replicas that agree on no order, and transactions that validate what they read.
+//!
+//! "Building Consistent Transactions with Inconsistent Replication" (Zhang et al., SOSP 2015). The
+//! client coordinates what it asks.
+//!
+//! | step | who | what |
+//! |---|---|---|
+//! | execute | client → one replica of each shard | pieces that have their inputs run on the newest committed rows, level by level; what they wrote goes no further than the client, with the versions that they read |
+//! | prepare | client → all replicas | [`message::Vote`]: OK, ABSTAIN, ABORT, RETRY |
+//! | finalize | client → all replicas | only where the three answers of a shard differ: one more round trip |
+//! | commit | client → all replicas, nobody waits | all shards said OK: the client has its answer |
+//! | again | client | ABORT: from the beginning, after a random time; RETRY: prepared at a later timestamp. After [`TapirOptions::tries_max`] tries the call fails |
+//!
+//! # Which order
+//! [`Validation::Timestamps`] is the published rule: a transaction may write what a prepared one has
+//! read, at a later timestamp. Its order is that of timestamps and does not agree with real time: a
+//! transaction that begins after that one has ended may, where clients' clocks differ by more than it
+//! takes, have a timestamp before both, and read what the prepared one has yet to write ("timestamp inversion" in Lu et al., "NCC: Natural Concurrency Control for
+//! Strictly Serializable Datastores", OSDI 2023). [`Validation::Strict`], the default, lets nothing
+//! pass that clashes with a prepared transaction. So two transactions that clash are prepared one
+//! after the other on some replica, the first has committed by then, and the order is that of
+//! decisions. Where rows are read in order to be written both do the same.
+//!
+//! Rows are read in ranges too: a range is validated by the versions of all keys in it that were
+//! written, up to the last row that a limited scan gave.
+//!
+//! Not here: changes of views, and failures of nodes. Channels deliver once and in order, so that an
+//! abort does not overtake what it takes back.
+
+mod attempt;
+mod client;
+mod execute;
+pub mod message;
+mod replica;
+mod store;
+mod votes;
+
+use std::sync::Arc;
+
+use manxdb_common::{Answer, Ask, Role, Shared};
+use manxdb_core::{Actions, Core, Event, EventOf, LocalTime, Nanos, NodeId};
+use manxdb_txn::rows::Rows;
+
+pub use self::client::Client;
+pub use self::message::{TapirMessage, Timestamp, Vote};
+pub use self::replica::Replica;
+
+/// What a replica does when a transaction clashes with one that is prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Validation {
+    /// It abstains.
+    #[default]
+    Strict,
+    /// It abstains unless timestamps put the two in order: the published rule.
+    Timestamps,
+}
+
+/// How a TAPIR cluster behaves.
+#[derive(Debug, Clone, Copy)]
+pub struct TapirOptions {
+    /// What a prepared transaction stops.
+    pub validation: Validation,
+    /// How often a client has a call prepared before it fails.
+    pub tries_max: u32,
+    /// The longest time that a client waits after a first abort; twice that after the next one, and
+    /// so on up to [`TapirOptions::backoff_doubles`] times. At least 1 ns.
+    pub backoff: Nanos,
+    /// How often that is doubled.
+    pub backoff_doubles: u32,
+    /// Decides how long clients wait.
+    pub seed: u64,
+    /// Clients say when they wait; costs time, not order.
+    pub explains: bool,
+    /// Planted defects.
+    #[cfg(feature = "mutants")]
+    pub mutant: Option<TapirMutant>,
+}
+
+impl Default for TapirOptions {
+    fn default() -> Self {
+        Self {
+            validation: Validation::Strict,
+            tries_max: 20,
+            backoff: Nanos::from_millis(5),
+            backoff_doubles: 0,
+            seed: 0,
+            explains: false,
+            #[cfg(feature = "mutants")]
+            mutant: None,
+        }
+    }
+}
+
+/// A planted defect, which the tests must find.
+#[cfg(feature = "mutants")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TapirMutant {
+    /// A replica that abstains is taken for one that lets pass.
+    AbstainIsOk,
+    /// What was read may have been overwritten.
+    VersionsUnchecked,
+}
+
+type TapirShared = Shared<TapirOptions>;
+type Out = Actions<TapirNode>;
+
+/// Timers of clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TapirTimer {
+    /// A call is tried again.
+    Again {
+        /// Its number.
+        number: u64,
+        /// Tries so far.
+        attempts: u32,
+    },
+}
+
+/// A node of a TAPIR cluster.
+#[allow(clippy::large_enum_variant)] // one of them a node, for as long as it lives
+pub enum TapirNode {
+    /// It stores a shard.
+    Replica(Replica),
+    /// It asks, and coordinates what it asks.
+    Client(Client),
+    /// Regions have managers in other systems; here they do nothing.
+    Idle,
+}
+
+impl TapirNode {
+    /// The node of that number. `rows` are those that a replica begins with.
+    pub fn new(me: NodeId, shared: &Arc<TapirShared>, rows: impl FnOnce() -> Rows) -> Self {
+        match shared.topology.role(me) {
+            Role::Replica(shard) => Self::Replica(Replica::new(shard, Arc::clone(shared), rows())),
+            Role::Manager(_) => Self::Idle,
+            Role::Client => Self::Client(Client::new(me, Arc::clone(shared))),
+        }
+    }
+
+    /// The replica it is.
+    #[must_use]
+    pub fn replica(&self) -> Option<&Replica> {
+        match self {
+            Self::Replica(replica) => Some(replica),
+            _ => None,
+        }
+    }
+}
+
+impl Core for TapirNode {
+    type Message = TapirMessage;
+    type Timer = TapirTimer;
+    type Request = Ask;
+    type Reply = Answer;
+    type Record = ();
+
+    fn step(&mut self, now: LocalTime, event: EventOf<Self>, out: &mut Actions<Self>) {
+        match (self, event) {
+            (Self::Replica(replica), Event::Message { from, body }) => {
+                replica.on_message(from, body, out);
+            }
+            (Self::Client(client), Event::Message { from, body }) => {
+                client.on_message(now, from, body, out);
+            }
+            (Self::Client(client), Event::Request { id, body }) => client.ask(id, body, out),
+            (Self::Client(client), Event::Timer(timer)) => client.on_timer(timer, out),
+            // Nobody writes records; what is misrouted is dropped.
+            _ => {}
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Replica(replica) => replica.check(),
+            Self::Client(client) => client.check(),
+            Self::Idle => Ok(()),
+        }
+    }
+
+    fn digest(&self) -> u64 {
+        match self {
+            Self::Replica(replica) => replica.digest(),
+            Self::Client(client) => client.digest(),
+            Self::Idle => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
