@@ -121,9 +121,9 @@ impl Scenario {
             round_trip: Some(self.wan.delay * 2),
             explains: self.explain,
             keeps_order: true,
+            seed: self.seed,
             crossing: self.crossing,
             lead: self.lead,
-            seed: self.seed,
         }
     }
 

@@ -33,13 +33,13 @@ pub enum SystemName {
     /// The same, but a row is free once the piece that touches it has run.
     #[serde(rename = "slog-by-piece")]
     SlogByPiece,
-    /// DAST with cross-region transactions ordered ahead; not among [`SystemName::ALL`], which
-    /// are compared as they were published.
-    Ahead,
     /// Transactions validate what they read, and begin again.
     Tapir,
     /// By a log a region, and by whom they come behind in those of others.
     Detock,
+    /// DAST with cross-region transactions ordered ahead; not among [`SystemName::ALL`], which
+    /// are compared as they were published.
+    Ahead,
 }
 
 /// Something that is done with a system by its name, whatever its type is.
@@ -70,9 +70,9 @@ impl SystemName {
             Self::Janus => "Janus",
             Self::Slog => "SLOG",
             Self::SlogByPiece => "SLOG, rows freed by piece",
-            Self::Ahead => "ManxDB, ordered ahead",
             Self::Tapir => "TAPIR",
             Self::Detock => "Detock",
+            Self::Ahead => "ManxDB, ordered ahead",
         }
     }
 
@@ -84,9 +84,9 @@ impl SystemName {
             Self::Janus => "janus",
             Self::Slog => "slog",
             Self::SlogByPiece => "slog-by-piece",
-            Self::Ahead => "ahead",
             Self::Tapir => "tapir",
             Self::Detock => "detock",
+            Self::Ahead => "ahead",
         }
     }
 
@@ -192,13 +192,13 @@ pub struct Cluster {
     pub explains: bool,
     /// Whether replicas keep the order in which transactions ran.
     pub keeps_order: bool,
+    /// Decides what nodes draw at random.
+    pub seed: u64,
     /// How DAST orders cross-region transactions.
     pub crossing: Crossing,
     /// How far ahead of their clocks regions tell marks at first, if transactions are ordered ahead
     /// and it is not what the distance says.
     pub lead: Option<Nanos>,
-    /// Decides what nodes draw at random.
-    pub seed: u64,
 }
 
 /// What is seen of a replica.

@@ -75,9 +75,9 @@ pub fn cluster(topology: Topology, template: Arc<Template>) -> Cluster {
         round_trip: None,
         explains: false,
         keeps_order: false,
+        seed: 0,
         crossing: manxdb_dast::Crossing::Anticipated,
         lead: None,
-        seed: 0,
     }
 }
 

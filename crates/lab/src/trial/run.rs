@@ -57,9 +57,9 @@ fn cluster(trial: &Trial) -> Cluster {
                 round_trip: None,
                 explains: false,
                 keeps_order: false,
+                seed: 0,
                 crossing: manxdb_dast::Crossing::Anticipated,
                 lead: None,
-                seed: 0,
             }
         }
     }

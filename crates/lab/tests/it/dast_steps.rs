@@ -27,7 +27,7 @@ const SEED: u64 = 3;
 struct Steps {
     crossing: Crossing,
     coordinator: NodeId,
-    steps: Vec<(NodeId, SimTime)>,
+    taken: Vec<(NodeId, SimTime)>,
 }
 
 impl Steps {
@@ -50,13 +50,13 @@ impl Steps {
         Self {
             crossing,
             coordinator: received.node,
-            steps: messages.map(|row| (row.node, row.at)).collect(),
+            taken: messages.map(|row| (row.node, row.at)).collect(),
         }
     }
 
     /// Just before and just after each step of a node.
     fn moments(&self, node: NodeId) -> BTreeSet<SimTime> {
-        let own = self.steps.iter().filter(|(other, _)| *other == node);
+        let own = self.taken.iter().filter(|(other, _)| *other == node);
         let moments: BTreeSet<SimTime> = own.flat_map(|(_, at)| [*at, *at + Nanos(1)]).collect();
         assert!(moments.len() >= 2, "{node:?} took no step");
         moments

@@ -25,7 +25,7 @@ const FLOORS: [(&str, u32); 14] = [
     ("gateway", 9),
     ("manxdb", 7),
     ("protocols/curp", 215),
-    ("protocols/dast", 78),
+    ("protocols/dast", 100),
     ("protocols/jobs", 78),
     ("protocols/rsi", 185),
     ("protocols/vr", 270),

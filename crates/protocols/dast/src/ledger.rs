@@ -321,14 +321,14 @@ impl State for Ledger {
 }
 
 impl Ledger {
-    /// A place is given once, in order: what comes again or late has one already, or nobody waits.
+    /// A place is given once: what comes again has one already, or nobody waits.
     fn order(&mut self, planned: &Arc<Planned>, at: Timestamp, to: &[RegionId]) {
         let id = planned.id();
         self.end_below(id.client, planned.call.ended_below);
-        if self.orders.has(id) || self.is_over(id) || at <= self.assigned {
+        if self.orders.has(id) || self.is_over(id) || self.orders.get(at).is_some() {
             return;
         }
-        self.assigned = at;
+        self.assigned = self.assigned.max(at);
         self.orders.add(at, Arc::clone(planned), to);
     }
 

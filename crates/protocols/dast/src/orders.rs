@@ -4,8 +4,11 @@
 //! | invariant | |
 //! |---|---|
 //! | O1 | a transaction has one place, and a place one transaction |
-//! | O2 | numbers of a region's stream follow the places, without gaps |
+//! | O2 | numbers of a region's stream follow each other without gaps, in the order of the ledger |
 //! | O3 | no number is above those given |
+//!
+//! Places need not follow the order of the ledger: one that touches a region far away lies farther
+//! ahead than those that are given after it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +33,11 @@ pub struct Order {
 /// The transactions that a region has ordered ahead and that not all regions have passed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Orders {
-    open: BTreeMap<Timestamp, Order>,
+    /// In the order of the ledger.
+    open: BTreeMap<u64, (Timestamp, Order)>,
+    /// Transactions ordered so far.
+    count: u64,
+    by_place: BTreeMap<Timestamp, u64>,
     places: BTreeMap<CallId, Timestamp>,
     /// Transactions put into the stream to each region so far.
     given: BTreeMap<RegionId, u64>,
@@ -42,13 +49,11 @@ impl Orders {
     /// Adds a transaction that touches the regions `to` beside this one, or without it.
     ///
     /// # Panics
-    /// When its place does not lie behind all others: a defect of the leader.
+    /// When its place is another's: a defect of the leader.
     pub(crate) fn add(&mut self, at: Timestamp, planned: Arc<Planned>, to: &[RegionId]) {
-        let last = self.open.keys().next_back();
-        assert!(
-            last.is_none_or(|last| *last < at),
-            "O2: places are given in order"
-        );
+        self.count += 1;
+        let other = self.by_place.insert(at, self.count);
+        assert!(other.is_none(), "O1: a place is given once");
         let mut numbers = BTreeMap::new();
         for region in to {
             let given = self.given.entry(*region).or_default();
@@ -57,20 +62,27 @@ impl Orders {
         }
         let before = self.places.insert(planned.id(), at);
         assert!(before.is_none(), "O1: a transaction has one place");
-        self.open.insert(at, Order { planned, numbers });
+        self.open
+            .insert(self.count, (at, Order { planned, numbers }));
     }
 
-    /// All regions have passed everything below `upto`: what was there, by name.
+    /// All regions have passed everything below `upto`: what was there, by name. What is behind one
+    /// that they have not passed stays with it, so that streams have no gaps.
     pub(crate) fn pass(&mut self, upto: Timestamp) -> Vec<(CallId, Timestamp)> {
-        let rest = self.open.split_off(&upto);
-        let passed = std::mem::replace(&mut self.open, rest);
-        let named = passed.into_iter().map(|(at, order)| {
-            let id = order.planned.id();
+        let mut passed = Vec::new();
+        while let Some(first) = self.open.first_entry() {
+            let (at, order) = first.get();
+            let (at, id) = (*at, order.planned.id());
+            if at >= upto {
+                break;
+            }
+            first.remove();
             let place = self.places.remove(&id);
             assert!(place == Some(at), "O1: it is kept at its place");
-            (id, at)
-        });
-        named.collect()
+            self.by_place.remove(&at);
+            passed.push((id, at));
+        }
+        passed
     }
 
     /// Notes that marks below `upto` may be told to a region.
@@ -89,7 +101,8 @@ impl Orders {
     /// What is at a place.
     #[must_use]
     pub fn get(&self, at: Timestamp) -> Option<&Order> {
-        self.open.get(&at)
+        let number = self.by_place.get(&at)?;
+        self.open.get(number).map(|(_, order)| order)
     }
 
     /// Whether a transaction has a place that not all regions have passed.
@@ -98,15 +111,15 @@ impl Orders {
         self.places.contains_key(&id)
     }
 
-    /// All of them, in order.
+    /// All of them, in the order of the ledger.
     pub fn iter(&self) -> impl Iterator<Item = (Timestamp, &Order)> {
-        self.open.iter().map(|(at, order)| (*at, order))
+        self.open.values().map(|(at, order)| (*at, order))
     }
 
-    /// The first place that not all regions have passed.
+    /// The place of the one that was ordered first.
     #[must_use]
     pub fn first(&self) -> Option<Timestamp> {
-        self.open.keys().next().copied()
+        self.open.values().next().map(|(at, _)| *at)
     }
 
     /// How many there are.
@@ -121,23 +134,25 @@ impl Orders {
         self.open.is_empty()
     }
 
-    /// The transactions at `since` or behind that touch a region, and the number of the first of
-    /// them: of the next one, if there are none.
+    /// The transactions that touch a region, from the first in its stream on that is at `since` or
+    /// behind, and the number of that one: of the next one, if there is none.
     #[must_use]
     pub fn stream_to(&self, region: RegionId, since: Timestamp) -> (u64, Vec<Held>) {
-        let touching = self.open.range(since..);
-        let touching =
-            touching.filter_map(|(at, order)| Some((*order.numbers.get(&region)?, *at, order)));
-        let mut first = self.next_number(region);
+        let touching = self.iter().filter_map(|(at, order)| {
+            let number = *order.numbers.get(&region)?;
+            let planned = Arc::clone(&order.planned);
+            Some((number, Held { at, planned }))
+        });
+        let mut wanted = touching.skip_while(|(_, entry)| entry.at < since).peekable();
+        let first = wanted.peek().map(|(number, _)| *number);
+        let first = first.unwrap_or_else(|| self.next_number(region));
         let mut entries = Vec::new();
-        for (number, at, order) in touching {
-            first = first.min(number);
+        for (number, entry) in wanted {
             assert!(
                 number == first + entries.len() as u64,
                 "O2: a stream has no gaps"
             );
-            let planned = Arc::clone(&order.planned);
-            entries.push(Held { at, planned });
+            entries.push(entry);
         }
         (first, entries)
     }
@@ -153,13 +168,16 @@ impl Orders {
     /// # Errors
     /// The invariant that is broken, in words.
     pub fn check(&self) -> Result<(), String> {
-        ensure(self.open.len() == self.places.len(), || {
-            let (open, places) = (self.open.len(), self.places.len());
-            format!("O1: {open} transactions are ordered, {places} have places")
+        let sizes = [self.open.len(), self.places.len(), self.by_place.len()];
+        ensure(sizes.iter().all(|size| *size == sizes[0]), || {
+            format!("O1: {sizes:?} transactions are ordered, have places, and are at places")
         })?;
-        let Some((at, last)) = self.open.last_key_value() else {
+        let Some((number, (at, last))) = self.open.last_key_value() else {
             return Ok(());
         };
+        ensure(*number <= self.count, || {
+            format!("O2: {number} is ordered, of {}", self.count)
+        })?;
         let is_given = |(region, number): (&RegionId, &u64)| self.given.get(region) >= Some(number);
         ensure(last.numbers.iter().all(is_given), || {
             format!("O3: {at:?} is {:?} of {:?}", last.numbers, self.given)
@@ -216,7 +234,7 @@ mod tests {
         assert_eq!(orders.stream_to(one, Timestamp::ZERO).0, 1);
         orders.add(at(10), planned(1), &[one]);
         orders.add(at(20), planned(2), &[one, two]);
-        orders.add(at(30), planned(3), &[two]);
+        orders.add(at(15), planned(3), &[two]);
         let from = |region, since| {
             let (first, entries) = orders.stream_to(region, since);
             let places = entries.iter().map(|entry| entry.at.micros);
@@ -225,7 +243,9 @@ mod tests {
         assert_eq!(from(one, Timestamp::ZERO), (1, vec![10, 20]));
         assert_eq!(from(one, at(11)), (2, vec![20]));
         assert_eq!(from(one, at(21)), (3, vec![]));
-        assert_eq!(from(two, Timestamp::ZERO), (1, vec![20, 30]));
+        assert_eq!(from(two, Timestamp::ZERO), (1, vec![20, 15]), "in the order of the ledger");
+        assert_eq!(from(two, at(16)), (1, vec![20, 15]));
+        assert_eq!(from(two, at(21)), (3, vec![]));
         assert_eq!(orders.check(), Ok(()));
     }
 
@@ -241,6 +261,18 @@ mod tests {
         assert_eq!(orders.stream_to(one, Timestamp::ZERO).0, 2);
         assert_eq!(orders.next_number(one), 3);
         assert_eq!(orders.first(), Some(at(20)));
+    }
+
+    #[test]
+    fn what_was_ordered_behind_one_farther_ahead_stays_with_it() {
+        let one = RegionId(1);
+        let mut orders = Orders::default();
+        orders.add(at(90), planned(1), &[one]);
+        orders.add(at(20), planned(2), &[one]);
+        assert_eq!(orders.pass(at(50)), []);
+        assert_eq!(orders.stream_to(one, at(50)).1.len(), 2);
+        assert_eq!(orders.pass(at(91)).len(), 2);
+        assert!(orders.is_empty() && orders.check().is_ok());
     }
 
     #[test]

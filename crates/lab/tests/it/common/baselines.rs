@@ -40,6 +40,8 @@ pub fn cluster(topology: Topology, procedures: Registry) -> Cluster {
         crossing: manxdb_dast::Crossing::Anticipated,
         lead: None,
         seed: 1,
+        crossing: manxdb_dast::Crossing::Anticipated,
+        lead: None,
     }
 }
 

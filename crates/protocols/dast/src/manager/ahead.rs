@@ -53,6 +53,8 @@ pub(super) struct Ahead {
     outgoing: BTreeMap<RegionId, Outgoing>,
     /// Empty until all replicas have said from where on streams are to be followed.
     incoming: BTreeMap<RegionId, Incoming>,
+    /// Cuts and places that earlier leaders may have told.
+    inherited_cuts: Timestamp,
     /// Marks that earlier leaders may have told.
     inherited: BTreeMap<RegionId, Timestamp>,
     /// What replicas have said of that.
@@ -101,6 +103,7 @@ impl Manager {
         self.orders_ahead().then(|| Ahead {
             outgoing: self.other_regions().map(stream).collect(),
             incoming: BTreeMap::new(),
+            inherited_cuts: self.ledger().reserved.max(self.ledger().assigned),
             inherited: self.other_regions().map(reserved).collect(),
             heard: BTreeMap::new(),
             unagreed: BTreeMap::new(),
@@ -156,9 +159,9 @@ impl Manager {
         if lead.untold.contains_key(&id) {
             return;
         }
-        assert!(at > lead.assigned, "places of one leader grow");
         assert!(at > lead.clocks.told(), "a place is behind all cuts");
-        lead.assigned = at;
+        assert!(at > ahead.inherited_cuts, "a place is behind all cuts");
+        lead.assigned = lead.assigned.max(at);
         lead.untold.insert(id, at);
         let before = ahead.unagreed.insert(at, to.clone());
         assert!(before.is_none(), "a place is given once");
@@ -175,7 +178,7 @@ impl Manager {
         let reading = lead.clocks.reading(now);
         let streams = to.iter().filter_map(|region| ahead.outgoing.get(region));
         let expected = streams.map(|stream| stream.ahead_of(reading)).max();
-        let mut behind = vec![lead.assigned, lead.clocks.told(), after];
+        let mut behind = vec![ahead.inherited_cuts, lead.clocks.told(), after];
         for region in to {
             let stream = ahead.outgoing.get(region);
             behind.push(stream.map(Outgoing::told).unwrap_or_default());
@@ -183,7 +186,11 @@ impl Manager {
         }
         let behind = behind.iter().map(|at| at.micros + 1).max();
         let micros = behind.max(expected).unwrap_or(0);
-        let at = Timestamp::at(micros, self.shared.topology.manager_site(self.region));
+        let mut at = Timestamp::at(micros, self.shared.topology.manager_site(self.region));
+        let orders = &self.ledger().orders;
+        while ahead.unagreed.contains_key(&at) || orders.get(at).is_some() {
+            at.micros += 1;
+        }
         for region in to {
             let told = ahead.outgoing.get(region).map(Outgoing::told);
             assert!(
