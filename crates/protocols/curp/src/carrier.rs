@@ -111,6 +111,12 @@ impl MemoryCarrier {
         self
     }
 
+    /// What datagrams of a view have to show, if it is served.
+    #[must_use]
+    pub fn tokens(&self, view: View) -> Option<ViewTokens> {
+        self.views.get(&view).map(|of_view| of_view.tokens)
+    }
+
     fn table(&self) -> SlotTable {
         let table = SlotTable::new(self.size.0, self.size.1);
         #[cfg(feature = "mutants")]
