@@ -105,6 +105,8 @@ want_test_packages() {
     # What the Redis server is compared with, and its command line.
     need_command redis-server redis-server
     need_command redis-cli redis-tools
+    # What docs/quick-start.md asks with.
+    need_command curl curl
     need_command python3 python3
     python3 -c 'import venv, ensurepip' 2>/dev/null || apt_wanted+=(python3-venv)
     need_command node nodejs

@@ -96,6 +96,8 @@ def all_suites():
         python_suite("ownership", "ownership/run.py",
                      "a forum and a shop whose people are forgotten",
                      own_server=True, only_manxdb=True, seconds=120),
+        python_suite("quick-start", "quick-start/run.py", "docs/quick-start.md, done as it says",
+                     own_server=True, only_manxdb=True, seconds=300),
         python_suite("isolation", "isolation/run.py",
                      "random transactions of real clients, judged by what each level promises"),
         python_suite("tpcc", "tpcc/run.py",

@@ -30,7 +30,7 @@ use crate::version::Label;
 /// Words before the value.
 const FIRST: usize = 5;
 const _: () = assert!(
-    FIRST * WORD_LENGTH <= PLACE as usize,
+    (FIRST * WORD_LENGTH) as u64 <= PLACE,
     "what is said of a version lies in the line in which it begins"
 );
 

@@ -291,7 +291,7 @@ impl Asked {
         for (place, outcome) in outcomes.enumerate() {
             match outcome {
                 OperationOutcome::Failed(fault) => {
-                    self.outcome = Some(OperationOutcome::Failed(fault))
+                    self.outcome = Some(OperationOutcome::Failed(fault));
                 }
                 _ if matches!(self.outcome, Some(OperationOutcome::Failed(_))) => {}
                 outcome if is_first && place == 0 => self.outcome = Some(outcome),

@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
 fn put_key(bytes: &mut Vec<u8>, key: &[u8]) {
     // Keys that are longer than a node takes are refused where they come in, and those are shorter.
     assert!(
-        key.len() <= usize::from(u16::MAX),
+        u16::try_from(key.len()).is_ok(),
         "the length of a key is said in two bytes: {}",
         key.len()
     );
@@ -129,7 +129,7 @@ impl Node {
         bytes.push(u8::from(self.high.is_some()));
         // A node of 32 KiB has room for fewer entries than that.
         assert!(
-            self.entries.len() <= usize::from(u16::MAX),
+            u16::try_from(self.entries.len()).is_ok(),
             "the number of entries is said in two bytes: {}",
             self.entries.len()
         );

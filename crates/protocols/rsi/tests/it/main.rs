@@ -1,5 +1,7 @@
 //! The tests of transactions over one-sided memory, one program: each module says what it tests.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod collect;
 mod common;
 mod crash;

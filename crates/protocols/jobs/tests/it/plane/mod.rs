@@ -1,5 +1,6 @@
 //! The control plane alone: what it hears, its disk, and what it says.
 #![allow(dead_code)] // no test file needs all of it
+#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 
