@@ -95,6 +95,7 @@ impl Count {
     /// Of an answer.
     #[must_use]
     pub fn of_status(status: Status) -> Self {
+        assert!(status != Status::None, "an answer has a status");
         Self::ALL[usize::from(status as u8)]
     }
 
@@ -126,7 +127,9 @@ pub struct Counts(pub [u64; COUNTERS]);
 impl Counts {
     /// Counts one more.
     pub fn add(&mut self, what: Count) {
+        let before = self.of(what);
         self.0[what as usize] += 1;
+        assert!(self.of(what) > before, "a count only grows");
     }
 
     /// Of one kind.

@@ -28,7 +28,7 @@ pub enum CarrierError {
     /// The process may not.
     #[error(
         "this process lacks {}: start it as root, or from a unit with CapabilityBoundingSet=CAP_BPF \
-         CAP_NET_ADMIN (manxdb-witness.service has it), or take --carrier user",
+         CAP_PERFMON CAP_NET_ADMIN (manxdb-witness.service has it), or take --carrier user",
         .missing.join(" and ")
     )]
     Right {

@@ -12,6 +12,7 @@ const BPF_FS_MAGIC: u64 = 0xCAFE_4A11;
 
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
 /// Looks at the machine, the kernel, the rights of this process and the file system for pins.
@@ -62,6 +63,10 @@ fn check_rights(status: &str) -> Result<(), CarrierError> {
     if !has(CAP_BPF) && !has(CAP_SYS_ADMIN) {
         missing.push("CAP_BPF");
     }
+    // Without it the verifier follows each branch as a processor may that guesses wrong, and gives up.
+    if !has(CAP_PERFMON) && !has(CAP_SYS_ADMIN) {
+        missing.push("CAP_PERFMON");
+    }
     if !has(CAP_NET_ADMIN) {
         missing.push("CAP_NET_ADMIN");
     }
@@ -89,10 +94,14 @@ mod tests {
     #[test]
     fn a_right_that_lacks_is_named() {
         assert!(check_rights("CapEff:\t000001ffffffffff\n").is_ok());
-        assert!(check_rights("CapEff:\t0000008000001000\n").is_ok());
+        assert!(check_rights("CapEff:\t000000c000001000\n").is_ok());
         let error = check_rights("Name:\tx\nCapEff:\t0000000000000000\n").unwrap_err();
-        assert!(error.to_string().contains("CAP_BPF and CAP_NET_ADMIN"));
-        let error = check_rights("CapEff:\t0000008000000000\n").unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("CAP_BPF and CAP_PERFMON and CAP_NET_ADMIN")
+        );
+        let error = check_rights("CapEff:\t000000c000000000\n").unwrap_err();
         assert!(error.to_string().contains("lacks CAP_NET_ADMIN:"));
     }
 }

@@ -15,6 +15,8 @@
 //!
 //! `bpf/layout.h` has the same numbers, and a test compares them.
 
+use std::collections::BTreeSet;
+
 use manxdb_curp::ViewTokens;
 use manxdb_curp::carrier::VIEWS_MAX;
 use manxdb_curp::ids::{ClientId, Epoch, RpcId, View, Wlv};
@@ -141,6 +143,14 @@ impl ViewSlot {
 
     fn encode(&self, bytes: &mut [u8]) {
         assert_eq!(bytes.len(), VIEW_BYTES, "a view has its own bytes");
+        assert!(
+            !self.live || self.generation > 0,
+            "the slots of a view that is served have a generation"
+        );
+        assert!(
+            self.live || !self.frozen || self.generation > 0,
+            "a view was begun before it froze"
+        );
         bytes[..8].copy_from_slice(&self.view.epoch.0.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.tokens.record.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.tokens.gc.to_le_bytes());
@@ -171,6 +181,9 @@ impl ViewSlot {
 #[must_use]
 pub fn encode_views(views: &[ViewSlot; VIEWS]) -> [u8; VIEWS_BYTES] {
     let mut bytes = [0; VIEWS_BYTES];
+    let live = views.iter().filter(|slot| slot.live);
+    let names: BTreeSet<View> = live.clone().map(|slot| slot.view).collect();
+    assert_eq!(names.len(), live.count(), "a view is served once");
     for (view, bytes) in views.iter().zip(bytes.chunks_exact_mut(VIEW_BYTES)) {
         view.encode(bytes);
     }

@@ -49,6 +49,11 @@ impl Pins {
             without_dots(&place.interface),
             namespace.ino()
         ));
+        let name = interface.file_name().map(|name| name.to_string_lossy());
+        assert!(
+            name.is_some_and(|name| !name.contains('.')),
+            "the BPF file system refuses dots"
+        );
         let witness = format!("v{LAYOUT_VERSION}-port{}", place.address.port());
         Ok(Self {
             witness: interface.join(witness),
@@ -76,7 +81,10 @@ impl Pins {
     /// Takes the witness's maps away; of the interface too, when it was the last one there.
     pub(crate) fn remove(&self) -> io::Result<()> {
         remove_all(&self.witness)?;
-        let mut others = fs::read_dir(&self.interface)?;
+        let mut others = match fs::read_dir(&self.interface) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            others => others?,
+        };
         if others.any(|entry| entry.is_ok_and(|entry| entry.path().is_dir())) {
             return Ok(());
         }

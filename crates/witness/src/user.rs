@@ -39,8 +39,12 @@ pub fn answer_bytes(
         }
     };
     let answer = carrier.answer(&asked)?;
+    assert!(!answer.asks, "an answer asks nothing");
+    assert_eq!(answer.token, 0, "an answer shows no token");
     counts.add(Count::of_status(answer.status));
-    answer.encode()
+    let encoded = answer.encode();
+    assert!(encoded.is_some(), "an answer fits into one packet");
+    encoded
 }
 
 struct State {

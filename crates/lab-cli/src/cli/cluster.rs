@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use manxdb::cli::{ClusterNode, DEFAULT_CLUSTER, TpccScale};
+use manxdb::cli::{CarrierChoice, ClusterNode, DEFAULT_CLUSTER, TpccScale};
 
 /// Below the flags of each load.
 pub const CLUSTER_LOAD_HELP: &str = "\
@@ -251,7 +251,7 @@ Redis clients. All nodes listen on 127.0.0.1 without authentication. Durability:
 acknowledged is in the memory of f + 1 processes and survives f crashes, not the end of all; a cluster\n\
 that was stopped begins empty. The coordinator is a single point of failure.\n\n\
 Ports: nodes from --base-port on, Redis clients from --redis-port on, the proxies first, then the\n\
-servers. SIGINT, SIGTERM and `manxdb cluster down` end it.")]
+servers. SIGINT, SIGTERM and `manxdb cluster down` end it, and take away what witnesses have in the kernel.")]
     Curp(CurpUp),
 }
 
@@ -284,6 +284,16 @@ pub struct CurpUp {
     /// Redis clients connect here to the first proxy, and on the ports behind it to the others
     #[arg(long, default_value_t = 6379, value_name = "PORT")]
     pub redis_port: u16,
+    /// Who answers the datagrams of witnesses: a process, or an XDP program at --interface, before any
+    /// process runs. Needs what `manxdb witness --help` says
+    #[arg(long, value_enum, default_value_t = CarrierChoice::User)]
+    pub carrier: CarrierChoice,
+    /// The network interface at which datagrams of 127.0.0.1 come in, for --carrier xdp and xdp-generic
+    #[arg(long, value_name = "IF", default_value = "lo")]
+    pub interface: String,
+    /// Take the next best carrier when that one cannot be had: xdp, xdp-generic, user
+    #[arg(long)]
+    pub fallback: bool,
     /// Start nodes that die again
     #[arg(long)]
     pub supervise: bool,

@@ -36,11 +36,12 @@ const RUNTIMES: [&str; 10] = [
 ];
 
 /// Each room with the rooms it may know.
-const BELOW: [(&str, &[&str]); 9] = [
+const BELOW: [(&str, &[&str]); 10] = [
     ("manxdb-ownership", &[]),
     ("manxdb-redis", &[]),
     ("manxdb-fabric", &[]),
     ("manxdb-net", &["manxdb-core"]),
+    ("manxdb-witness", &["manxdb-curp"]),
     ("manxdb-compaction-edge", &[]),
     ("manxdb-storage", &["manxdb-compaction-edge"]),
     ("manxdb-txn", &["manxdb-core", "manxdb-storage"]),

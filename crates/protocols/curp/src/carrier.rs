@@ -29,6 +29,11 @@ pub struct ViewTokens {
 
 /// Where a witness keeps its records, for any number of views up to [`VIEWS_MAX`].
 pub trait WitnessCarrier: Send {
+    /// Its name, for people.
+    fn name(&self) -> &'static str {
+        "user"
+    }
+
     /// Begins to serve a view with an empty table; asked again it changes nothing. False when
     /// [`VIEWS_MAX`] others are served, or the carrier failed: then the view is not served.
     fn serve(&mut self, view: View, tokens: ViewTokens) -> bool;

@@ -32,7 +32,6 @@ pub(super) struct Loaded {
     pub(super) sets: Array<MapData, [u8; SET_BYTES]>,
     pub(super) payloads: Array<MapData, [u8; PAYLOAD_BYTES]>,
     pub(super) counters: PerCpuArray<MapData, u64>,
-    pub(super) witnesses: ProgramArray<MapData>,
 }
 
 /// Loads a witness with the maps that an earlier process has left for it, or new ones, and gives it to the
@@ -49,6 +48,8 @@ pub(super) fn load(kind: CarrierKind, place: &Place, pins: &Pins) -> Result<Load
         config = take(&mut ebpf, "config")?;
     }
     let config = introduce(&mut ebpf, config, place)?;
+    assert_eq!(config.cluster, place.cluster, "records are of this cluster");
+    assert_eq!(config.port, place.address.port(), "and of this port");
     let views = take(&mut ebpf, "views")?;
     let rounds = take(&mut ebpf, "rounds")?;
     let sets: Array<MapData, [u8; SET_BYTES]> = take(&mut ebpf, "sets")?;
@@ -57,7 +58,7 @@ pub(super) fn load(kind: CarrierKind, place: &Place, pins: &Pins) -> Result<Load
     let counters = ebpf.take_map("counters").ok_or_else(|| missing("counters"));
     let counters = PerCpuArray::try_from(counters?).map_err(refused_map)?;
     assert_eq!(counters.len() as usize, COUNTERS, "a counter an outcome");
-    let witnesses = attach(kind, place, pins, &mut ebpf)?;
+    attach(kind, place, pins, &mut ebpf)?;
     Ok(Loaded {
         config,
         views,
@@ -65,7 +66,6 @@ pub(super) fn load(kind: CarrierKind, place: &Place, pins: &Pins) -> Result<Load
         sets,
         payloads,
         counters,
-        witnesses,
     })
 }
 
@@ -150,6 +150,7 @@ fn introduce(
     if found.layout == LAYOUT_VERSION {
         return Ok(found);
     }
+    assert_eq!(found.layout, 0, "another layout's maps were thrown away");
     let address = ipv4_of(place).ok_or(CarrierError::Address(place.address))?;
     let config = Config {
         address,
@@ -168,7 +169,7 @@ fn attach(
     place: &Place,
     pins: &Pins,
     witness: &mut Ebpf,
-) -> Result<ProgramArray<MapData>, CarrierError> {
+) -> Result<(), CarrierError> {
     let mut loader = loader();
     loader.map_pin_path("witnesses", pins.witnesses());
     let mut ebpf = loader.load(DISPATCH).map_err(refused_load)?;
@@ -185,8 +186,24 @@ fn attach(
     let program = witness.fd().map_err(refused_program)?;
     witnesses
         .set(place.address.port().into(), program, 0)
-        .map_err(refused_map)?;
-    Ok(witnesses)
+        .map_err(refused_map)
+}
+
+/// Takes a witness's program from the interface: datagrams to it go their usual way.
+pub(super) fn unlist(place: &Place, pins: &Pins) -> Result<(), CarrierError> {
+    let Ok(map) = MapData::from_pin(pins.witnesses()) else {
+        return Ok(()); // there never was one
+    };
+    let map = Map::from_map_data(map).map_err(refused_map)?;
+    let mut witnesses = ProgramArray::try_from(map).map_err(refused_map)?;
+    match witnesses.clear_index(&u32::from(place.address.port())) {
+        Err(MapError::SyscallError(SyscallError { io_error, .. }))
+            if io_error.kind() == io::ErrorKind::NotFound =>
+        {
+            Ok(())
+        }
+        done => done.map_err(refused_map),
+    }
 }
 
 /// Puts the program into the place of the one that is attached; false when there is none.
@@ -214,6 +231,7 @@ fn attach_new(
     place: &Place,
     pins: &Pins,
 ) -> Result<(), CarrierError> {
+    assert!(kind.is_in_kernel(), "a process has no interface");
     let mode = match kind {
         CarrierKind::Xdp => XdpMode::Driver,
         CarrierKind::XdpGeneric | CarrierKind::User => XdpMode::Skb,
@@ -255,7 +273,7 @@ fn refused_attach(error: ProgramError, interface: &str) -> CarrierError {
 fn refused_program(error: ProgramError) -> CarrierError {
     match system_error(&error).map(rustix::io::Errno::from_raw_os_error) {
         Some(rustix::io::Errno::PERM) => CarrierError::Right {
-            missing: vec!["a right that the kernel asks for (CAP_BPF, CAP_NET_ADMIN)"],
+            missing: vec!["a right that the kernel asks for (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN)"],
         },
         _ => CarrierError::Refused {
             what: "load the program",
@@ -283,7 +301,9 @@ fn refused_load(error: EbpfError) -> CarrierError {
             }
             Some(rustix::io::Errno::PERM) => {
                 return CarrierError::Right {
-                    missing: vec!["a right that the kernel asks for (CAP_BPF, CAP_NET_ADMIN)"],
+                    missing: vec![
+                        "a right that the kernel asks for (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN)",
+                    ],
                 };
             }
             _ => cause = inner.source(),

@@ -40,8 +40,7 @@ const STAMP_BYTES: usize = 16;
 /// A witness's carrier in the kernel. It goes on without this process; [`Carrier::remove`] ends it.
 pub struct XdpCarrier {
     kind: CarrierKind,
-    address: SocketAddr,
-    pins: Pins,
+    place: Place,
     kernel: Loaded,
     /// As they are in the kernel: nobody else writes them.
     views: [ViewSlot; VIEWS],
@@ -57,6 +56,7 @@ impl XdpCarrier {
     /// What is missing, and how to get it.
     pub fn open(kind: CarrierKind, place: &Place) -> Result<Self, CarrierError> {
         assert!(kind.is_in_kernel(), "a process is no carrier in the kernel");
+        assert!(!place.interface.is_empty(), "a program is at an interface");
         if !place.address.is_ipv4() {
             return Err(CarrierError::Address(place.address));
         }
@@ -68,8 +68,7 @@ impl XdpCarrier {
         let views = views.map_err(CarrierError::refused("read the views"))?;
         Ok(Self {
             kind,
-            address: place.address,
-            pins,
+            place: place.clone(),
             kernel,
             views: decode_views(&views),
             strays: 0,
@@ -115,6 +114,7 @@ impl XdpCarrier {
     /// The record in a slot that is full.
     fn recorded(&self, set: u32, way: usize, slot: &Slot) -> Option<Recorded> {
         assert_eq!(slot.state, SLOT_FULL, "only a full slot has a payload");
+        assert!(set < SETS && way < WAYS, "a slot has a payload of its own");
         let index = set * u32::try_from(WAYS).ok()? + u32::try_from(way).ok()?;
         let length = usize::from(slot.length);
         let bytes = self.kernel.payloads.get(&index, 0);
@@ -165,6 +165,10 @@ impl XdpCarrier {
 }
 
 impl WitnessCarrier for XdpCarrier {
+    fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
     fn serve(&mut self, view: View, tokens: ViewTokens) -> bool {
         if self.index_of(view).is_some() {
             return true;
@@ -190,22 +194,44 @@ impl WitnessCarrier for XdpCarrier {
             live: false,
             frozen: false,
         };
-        self.write(|views| views[index] = begun) && self.write(|views| views[index].live = true)
+        assert!(
+            self.views.iter().all(|slot| slot.generation < generation),
+            "no slot of the table has the generation of a view to come"
+        );
+        let is_begun = self.write(|views| views[index] = begun)
+            && self.write(|views| views[index].live = true);
+        assert!(
+            !is_begun || self.index_of(view) == Some(index),
+            "a view that was begun is served"
+        );
+        is_begun
     }
 
     fn end(&mut self, keep: View) {
-        self.write(|views| {
+        let is_done = self.write(|views| {
             let before = views.iter_mut().filter(|slot| slot.view < keep);
             before.for_each(|slot| slot.live = false);
         });
+        let serves_older = self.views.iter().any(|slot| slot.live && slot.view < keep);
+        assert!(
+            !is_done || !serves_older,
+            "a view that has ended is not served"
+        );
     }
 
     fn give_up(&mut self, in_use: Option<View>, next: View) {
+        let before = self.views;
         self.write(|views| {
             let given_up = |slot: &&mut ViewSlot| slot.view < next && Some(slot.view) != in_use;
             let before = views.iter_mut().filter(given_up);
             before.for_each(|slot| slot.live = false);
         });
+        let of_use = |slot: &ViewSlot| Some(slot.view) == in_use && slot.generation > 0;
+        let was_served = before.iter().any(|slot| slot.live && of_use(slot));
+        assert!(
+            !was_served || self.views.iter().any(|slot| slot.live && of_use(slot)),
+            "the view in use stays"
+        );
     }
 
     fn freeze(&mut self, view: View) -> Option<Vec<Recorded>> {
@@ -234,6 +260,7 @@ impl WitnessCarrier for XdpCarrier {
         let record = self.recorded(set, way, &slots[way])?;
         // Else it may have been collected, and the payload be another's.
         let still_there = self.set(set)?[way] == slots[way];
+        assert_eq!(record.rpc, entry.rpc, "a record is found by its operation");
         still_there.then_some(record)
     }
 
@@ -241,7 +268,7 @@ impl WitnessCarrier for XdpCarrier {
         assert!(asked.asks, "an answer is not answered");
         if self.strays == 0 {
             tracing::warn!(
-                address = %self.address,
+                address = %self.place.address,
                 carrier = %self.kind,
                 "datagrams come to the process, which does not answer them: the witness's program is not at \
                  the interface where they come in, or they are no plain IPv4"
@@ -315,7 +342,7 @@ impl Carrier for XdpCarrier {
     }
 
     fn address(&self) -> SocketAddr {
-        self.address
+        self.place.address
     }
 
     fn life(&self) -> u64 {
@@ -336,10 +363,19 @@ impl Carrier for XdpCarrier {
     }
 
     fn remove(&mut self) -> Result<(), CarrierError> {
-        let port = u32::from(self.address.port());
-        let cleared = self.kernel.witnesses.clear_index(&port);
-        cleared.map_err(CarrierError::refused("take the witness from the interface"))?;
-        let removed = self.pins.remove();
-        removed.map_err(CarrierError::refused("take pinned maps away"))
+        take_away(self.kind, &self.place)
     }
+}
+
+/// Takes away what a witness has left in the kernel, and all its records with it; nothing when there is
+/// none.
+///
+/// # Errors
+/// What is missing, and how to get it.
+pub fn take_away(kind: CarrierKind, place: &Place) -> Result<(), CarrierError> {
+    host::check(&place.bpffs)?;
+    let pins = Pins::of(kind, place)?;
+    load::unlist(place, &pins)?;
+    let removed = pins.remove();
+    removed.map_err(CarrierError::refused("take pinned maps away"))
 }

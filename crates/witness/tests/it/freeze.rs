@@ -15,10 +15,10 @@ use crate::on_every_carrier;
 
 on_every_carrier!(freeze, nothing_that_was_accepted_is_lost);
 
-const ROUNDS: u64 = 3;
+const ROUNDS: u64 = 2;
 const CLIENTS: u64 = 3;
 /// Acceptances before the freeze.
-const BEFORE: u64 = 600;
+const BEFORE: u64 = 400;
 
 fn nothing_that_was_accepted_is_lost(bench: &mut Bench) {
     for round in 1..=ROUNDS {

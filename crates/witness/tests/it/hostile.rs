@@ -12,7 +12,7 @@ use crate::on_every_carrier;
 on_every_carrier!(hostile, hostile_bytes_are_counted_and_change_nothing);
 
 /// Datagrams of the flood.
-const FLOOD: u64 = 5_000;
+const FLOOD: u64 = 2_000;
 
 /// A generator of numbers that look random (SplitMix64).
 pub struct Numbers(pub u64);
@@ -143,7 +143,7 @@ fn others_are_unharmed_by_a_flood(bench: &mut Bench) {
         }
         // Lost like any datagram when the queue of a process is full.
         let _ = flood.send(&bytes);
-        if round % 500 == 0 {
+        if round % 200 == 0 {
             let probe = question(Op::Probe, &[1], rpc(7, round));
             let answer = ask_patiently(&bench.socket, &probe);
             assert_eq!(answer.status, Status::Dirty, "round {round}");

@@ -6,7 +6,10 @@
     clippy::unwrap_used,
     reason = "a test fails by panicking, and says why it is skipped"
 )]
-#![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "numbers of tests are small"
+)]
 
 mod bench;
 mod conformance;

@@ -25,7 +25,7 @@ pub fn within(test: &str, body: impl FnOnce(&Path)) {
         .stderr(Stdio::null())
         .status();
     if !may.is_ok_and(|status| status.success()) {
-        println!("skipped: {test} needs unshare, CAP_SYS_ADMIN, CAP_BPF and CAP_NET_ADMIN");
+        println!("skipped: {test} needs unshare, CAP_SYS_ADMIN and CAP_NET_ADMIN");
         return;
     }
     let bpffs = tempfile::tempdir().unwrap();
@@ -142,5 +142,11 @@ pub fn native(bpffs: &Path) -> Option<(Box<dyn Carrier>, FarEnd)> {
         open(CarrierKind::Xdp, &there)
     });
     let carrier = opened.join().unwrap()?;
-    Some((Box::new(carrier), FarEnd { child, _near: near }))
+    Some((
+        Box::new(carrier),
+        FarEnd {
+            _sleeper: sleeper,
+            _near: near,
+        },
+    ))
 }
