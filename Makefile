@@ -60,7 +60,7 @@ compat: ## SQLAlchemy's and Django's own suites and our statements on ManxDB and
 	cargo build --locked -p manxdb
 	@python3 scripts/compat.py $(COMPAT_ARGS)
 
-fuzz: ## Endless: random statements against MariaDB, or FUZZ_ARGS="packets|resp|sql_text|template|records|log"
+fuzz: ## Endless: random statements against MariaDB, or FUZZ_ARGS="packets|resp|sql_text|template|records|witness|log"
 	@bash scripts/fuzz.sh $(FUZZ_ARGS)
 
 soak: setup ## Endless: Redis killed 300 times, then DAST under faults, seed after seed (SOAK_ARGS="FIRST_SEED"); SOAK=curp: 1,000 seeds of CURP

@@ -113,8 +113,9 @@ def copy_program(binary, prefix):
 def copy_texts(prefix, where, names, licences):
     """Unit, example of settings, documentation."""
     documents = prefix / "share" / "doc" / "manxdb"
-    unit = prefix / "lib" / "systemd" / "system" / "manxdb.service"
-    write(unit, fill_in("manxdb.service", PREFIX=where))
+    units = prefix / "lib" / "systemd" / "system"
+    for unit in ("manxdb.service", "manxdb-witness.service"):
+        write(units / unit, fill_in(unit, PREFIX=where))
     write(documents / "README.md", fill_in("README.md", **names))
     write(documents / "THIRD-PARTY-LICENSES.txt", licences)
 

@@ -7,7 +7,7 @@
 #   scripts/fuzz.sh --sanitizer none TARGET      without AddressSanitizer: builds faster, runs faster;
 #                                                panics, overflows, hangs and memory are still found
 #
-# Targets: packets, resp, sql_text, template, records, log (fuzz/src/lib.rs says what each asks).
+# Targets: packets, resp, sql_text, template, records, witness, log (fuzz/src/lib.rs says what each asks).
 # Inputs that reached something new are kept in fuzz/corpus/TARGET, a crash in fuzz/artifacts/TARGET.
 # A crash that is mended becomes a test where the mistake was, or a line of fuzz/samples.
 set -euo pipefail

@@ -7,6 +7,7 @@
 //! | [`template`] | a statement | its template has the same tree, constants apart |
 //! | [`records`] | a stored row | read, and then written and read again, or called damaged |
 //! | [`resp`] | a Redis client's commands, run | refused or answered, and every row that was written is read |
+//! | [`witness`] | datagrams to a witness | counted, and answered or dropped; its table stays whole |
 //! | [`log`] | files of the commit log | an error, or all batches up to some point |
 //!
 //! Each function here takes any bytes and must return, whatever they are. `cargo fuzz` drives
@@ -23,6 +24,7 @@ mod records;
 mod resp;
 mod samples;
 mod text;
+mod witness;
 
 pub use inputs::{Script, Source, mutated};
 pub use log::log;
@@ -31,3 +33,4 @@ pub use records::{records, sample_record};
 pub use resp::resp;
 pub use samples::{samples, write_samples};
 pub use text::{sql_text, template};
+pub use witness::witness;

@@ -3,7 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use manxdb_curp::ids::{ClientId, RpcId};
+use manxdb_curp::wire::{Datagram, GcEntry, Op, RecordedRequest, Status};
+
 use crate::sample_record;
+use crate::witness::{TOKENS, VIEW};
 
 /// Statements of every kind, one a line.
 const STATEMENTS: &str = include_str!("../samples/statements.sql");
@@ -18,6 +22,7 @@ pub fn samples(target: &str) -> Vec<Vec<u8>> {
         "resp" => commands().collect(),
         "records" => vec![sample_record()],
         "sql_text" | "template" => statements().map(|text| text.as_bytes().to_vec()).collect(),
+        "witness" => vec![datagrams()],
         "log" => vec![histories(), forgeries()],
         _ => Vec::new(),
     }
@@ -94,6 +99,48 @@ fn execute() -> Vec<u8> {
     let mut bytes = vec![0b0000_0000, 1, 8, 0, 253, 0, 7, 0];
     bytes.extend([1, 2, 3, 4, 5, 6, 7, 8, 3, b'a', b'b', b'c', 4, 1, 2, 3, 4]);
     bytes
+}
+
+/// A record of two keys, its copy, a collection, and a probe, each behind its length.
+fn datagrams() -> Vec<u8> {
+    let rpc = RpcId {
+        client: ClientId(7),
+        seq: 1,
+    };
+    let record = Datagram {
+        op: Op::Record,
+        status: Status::None,
+        view: VIEW,
+        asks: true,
+        token: TOKENS.record,
+        rpc,
+        hashes: vec![1, 5],
+        entries: Vec::new(),
+        request: Some(RecordedRequest {
+            command: b"SET k v".to_vec(),
+            ..RecordedRequest::default()
+        }),
+    };
+    let probe = Datagram {
+        op: Op::Probe,
+        request: None,
+        ..record.clone()
+    };
+    let gc = Datagram {
+        op: Op::Gc,
+        token: TOKENS.gc,
+        hashes: Vec::new(),
+        entries: [1, 5].map(|hash| GcEntry { hash, rpc }).to_vec(),
+        ..probe.clone()
+    };
+    let all = [&record, &record, &gc, &probe, &record];
+    let mut out = Vec::new();
+    for bytes in all.iter().filter_map(|datagram| datagram.encode()) {
+        let length = u16::try_from(bytes.len()).unwrap_or(0);
+        out.extend(length.to_le_bytes());
+        out.extend(bytes);
+    }
+    out
 }
 
 /// A log that is written, damaged and opened in turn; see `log.rs`.

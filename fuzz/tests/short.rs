@@ -1,6 +1,8 @@
 //! A short run of every fuzz target: seeded, the same on every machine, part of `cargo test`.
 
-use manxdb_fuzz::{Source, log, mutated, packets, records, resp, samples, sql_text, template};
+use manxdb_fuzz::{
+    Source, log, mutated, packets, records, resp, samples, sql_text, template, witness,
+};
 
 /// Inputs a target gets; seconds, not minutes, in a debug build.
 const ROUNDS: usize = 20_000;
@@ -119,6 +121,18 @@ fn stored_records_of_any_bytes_are_read_or_called_damaged() {
         let mut started = good.clone();
         started.extend(noise);
         records(&started);
+    }
+}
+
+#[test]
+fn datagrams_of_any_bytes_are_counted_and_leave_the_table_whole() {
+    let good = &samples("witness")[0];
+    let mut source = Source::new(7);
+    for _ in 0..ROUNDS / 10 {
+        let noise = source.bytes(80);
+        witness(&noise);
+        witness(&mutated(&mut source, good, good));
+        witness(&mutated(&mut source, good, &noise));
     }
 }
 

@@ -40,13 +40,13 @@ class Processes:
 
     NODES = 7
 
-    def __init__(self, clients, *more):
+    def __init__(self, clients, *more, suspect_ms=600):
         self.directory = tempfile.TemporaryDirectory(prefix="manxdb-curp-")
         self.data = pathlib.Path(self.directory.name) / "data"
         self.first = free_ports(self.NODES + 4)
         base = self.first + 4
         command = [BINARY, "cluster", "up", "curp", "--f", "1", "--data", str(self.data), "--base-port",
-                   str(base), clients, str(self.first), "--suspect-ms", "600", *more]
+                   str(base), clients, str(self.first), "--suspect-ms", str(suspect_ms), *more]
         self.up = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         atexit.register(self.close)
         lines = []

@@ -8,6 +8,7 @@ mod memory;
 mod redis;
 mod rows;
 mod vault;
+mod witness;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ pub use self::memory::{MEMORY_HELP, MemoryArchiverArgs, MemoryArgs};
 pub use self::redis::{RedisArgs, RedisEngineChoice};
 pub use self::rows::{CommitPathChoice, RowsArgs};
 pub use self::vault::VaultArgs;
+pub use self::witness::{CarrierChoice, WITNESS_HELP, WitnessArgs};
 
 /// ManxDB: a MySQL-compatible database with short tails.
 #[derive(Debug, Parser)]
@@ -97,9 +99,10 @@ tab-separated text. The exit code is 0, or 1 when a statement failed or no serve
     /// coordinator decides. The first one of the cluster file is master when the cluster begins
     #[command(after_help = CURP_HELP, visible_alias = "master")]
     Replica(CurpNodeArgs),
-    /// Run a witness of such a cluster: it keeps commands until the backups have them
-    #[command(after_help = CURP_HELP)]
-    Witness(CurpNodeArgs),
+    /// Run a witness of such a cluster, in a process or in the data plane: it keeps commands until the
+    /// backups have them
+    #[command(after_help = WITNESS_HELP)]
+    Witness(Box<WitnessArgs>),
     /// Serve Redis clients beside the application: writes that commute take one round trip to the
     /// cluster. A server's own Redis port serves the same in two
     #[command(after_help = CURP_HELP)]

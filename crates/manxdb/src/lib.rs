@@ -7,6 +7,7 @@
 //! | how a server is put together and taken apart | [`serve`] |
 //! | clients of a running server | `sql`, `backup` |
 //! | a node of a commit path over several regions, or of a cluster that replicates Redis's keys | [`cluster`] |
+//! | a witness, in a process or in the data plane | [`witness`] |
 //! | a process that holds rows in memory for servers | `memory` |
 //! | whose the rows of a schema are, without a server | `compliance` |
 //! | the compaction service's roles | `compactor` |
@@ -37,6 +38,7 @@ pub mod process;
 mod redis;
 pub mod serve;
 mod sql;
+pub mod witness;
 
 #[doc(hidden)]
 pub use out::print as print_out;
@@ -80,7 +82,7 @@ fn carry_out(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, faul
         cli::Command::Cluster(command) => cluster::run(&command),
         cli::Command::Coordinator(args) => cluster::roles::run(CurpRole::Coordinator, &args),
         cli::Command::Replica(args) => cluster::roles::run(CurpRole::Replica, &args),
-        cli::Command::Witness(args) => cluster::roles::run(CurpRole::Witness, &args),
+        cli::Command::Witness(args) => witness::run(&args),
         cli::Command::Proxy(args) => cluster::roles::run_proxy(&args),
         cli::Command::Compactor(command) => compactor::run(&command),
         cli::Command::Memory(args) => memory::run(&args, settings_matches),

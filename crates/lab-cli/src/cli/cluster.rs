@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use manxdb::cli::{ClusterNode, DEFAULT_CLUSTER, TpccScale};
+use manxdb::cli::{CarrierChoice, ClusterNode, DEFAULT_CLUSTER, TpccScale};
 use manxdb_dast::Crossing;
 
 /// Below the flags of each load.
@@ -255,7 +255,7 @@ Ports: nodes from --base-port on, Redis clients from --redis-port on, the proxie
 servers. With --sql the servers have the rows of one SQL database instead, and there is no proxy: MySQL\n\
 clients connect to any server, from --mysql-port on, as root without a password. The master serves\n\
 them, the others pass them on to it; a failover ends connections. SIGINT, SIGTERM and\n\
-`manxdb cluster down` end it.")]
+`manxdb cluster down` end it, and take away what witnesses have in the kernel.")]
     Curp(CurpUp),
 }
 
@@ -295,6 +295,16 @@ pub struct CurpUp {
     /// others
     #[arg(long, default_value_t = 3306, value_name = "PORT")]
     pub mysql_port: u16,
+    /// Who answers the datagrams of witnesses: a process, or an XDP program at --interface, before any
+    /// process runs. Needs what `manxdb witness --help` says
+    #[arg(long, value_enum, default_value_t = CarrierChoice::User)]
+    pub carrier: CarrierChoice,
+    /// The network interface at which datagrams of 127.0.0.1 come in, for --carrier xdp and xdp-generic
+    #[arg(long, value_name = "IF", default_value = "lo")]
+    pub interface: String,
+    /// Take the next best carrier when that one cannot be had: xdp, xdp-generic, user
+    #[arg(long)]
+    pub fallback: bool,
     /// Start nodes that die again
     #[arg(long)]
     pub supervise: bool,

@@ -25,6 +25,7 @@ pub fn describe(args: &CurpUp) -> Result<ClusterFile, Fault> {
     if !(50.0..=600_000.0).contains(&args.suspect_ms) {
         return Err(Fault::Other("--suspect-ms is 50 to 600000".to_owned()));
     }
+    let carrier = args.carrier.kind();
     let shape = CurpShape {
         faults: args.faults,
         servers: args.faults + 1 + args.spares,
@@ -32,6 +33,9 @@ pub fn describe(args: &CurpUp) -> Result<ClusterFile, Fault> {
         proxies: if args.sql { 0 } else { args.proxies },
         sql: args.sql,
         key_secret: format!("{:016x}{:016x}", random_u64()?, random_u64()?),
+        carrier: carrier.is_in_kernel().then(|| carrier.name().to_owned()),
+        interface: carrier.is_in_kernel().then(|| args.interface.clone()),
+        carrier_fallback: args.fallback,
     };
     let mut file = ClusterFile {
         protocol: ClusterProtocol::Curp,
@@ -157,6 +161,10 @@ pub fn announce(file: &ClusterFile, path: &Path) {
         "cluster is up: {} servers and {} witnesses for f = {}, durability: memory",
         shape.servers, shape.witnesses, shape.faults
     );
+    if let Some(carrier) = &shape.carrier {
+        let interface = shape.interface.as_deref().unwrap_or_default();
+        println!("witnesses:    {carrier} at {interface}");
+    }
     println!("cluster file: {}", path.display());
     for node in &file.nodes {
         if let Some(redis) = node.redis {

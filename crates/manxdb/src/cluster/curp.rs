@@ -19,6 +19,7 @@ use super::file::{ClusterFile, ClusterProtocol, CurpShape, nanos};
 use super::node::{self, STATE};
 use crate::fault::Fault;
 use crate::process::random_u64;
+use crate::witness::CarrierWish;
 
 /// A node of such a cluster.
 pub type Node = CurpNode<RedisMachine>;
@@ -149,6 +150,7 @@ pub fn run(
     node: &super::file::Node,
     data: &DataDirectory,
     life: Life,
+    carrier: &CarrierWish,
     stop: &UnixStream,
 ) -> Result<(), Fault> {
     let id = NodeId(node.number);
@@ -178,17 +180,62 @@ pub fn run(
         }
         Role::Witness => {
             let settings = settings(file, seed, false);
-            let mut runtime = Runtime::new(settings, listener, NoDriver).map_err(node::other)?;
-            runtime.add(node.place(), life, core(options, id, life, 0, Vec::new()));
-            runtime.open_datagrams(id).map_err(node::other)?;
-            up(node, life);
-            runtime.run(Some(stop)).map_err(node::other)
+            let runtime = Runtime::new(settings, listener, NoDriver).map_err(node::other)?;
+            witness(file, node, runtime, life, carrier, stop)
         }
         Role::Client => {
             let front = front(node.redis, id, &options)?;
             pass_on(file, front, listener, node.place(), life, stop)
         }
     }
+}
+
+/// The carrier that the cluster file names for its witnesses.
+///
+/// # Errors
+/// None has that name.
+pub fn carrier(file: &ClusterFile, keeps: bool) -> Result<CarrierWish, Fault> {
+    let shape = shape(file);
+    Ok(CarrierWish {
+        kind: shape.carrier().map_err(Fault::Config)?,
+        interface: shape.interface,
+        fallback: shape.carrier_fallback,
+        keeps,
+        ..CarrierWish::default()
+    })
+}
+
+/// Runs a witness. Its process keeps the connections, and in the kernel's carriers nothing else: datagrams
+/// are answered before they come to its socket, which only holds the port.
+fn witness(
+    file: &ClusterFile,
+    node: &super::file::Node,
+    mut runtime: Runtime<Node, NoDriver>,
+    life: Life,
+    carrier: &CarrierWish,
+    stop: &UnixStream,
+) -> Result<(), Fault> {
+    let id = NodeId(node.number);
+    runtime.open_datagrams(id).map_err(node::other)?;
+    let opened = carrier.in_kernel(node.address, file.id().0, life.0)?;
+    let Some((opened, place)) = opened else {
+        let core = core(options(file), id, life, 0, Vec::new());
+        runtime.add(node.place(), life, core);
+        up(node, life);
+        return runtime.run(Some(stop)).map_err(node::other);
+    };
+    let kind = opened.kind();
+    // The records' life, not the process's: those of an earlier process are still there.
+    let records_life = opened.life();
+    tracing::info!(carrier = %kind, interface = place.interface, life = records_life, "records in the kernel; durability: memory");
+    let core = CurpNode::witness_on(id, records_life, options(file), opened);
+    runtime.add(node.place(), life, core);
+    up(node, life);
+    let ran = runtime.run(Some(stop)).map_err(node::other);
+    if !carrier.keeps {
+        crate::witness::remove(kind, &place)?;
+    }
+    ran
 }
 
 fn up(node: &super::file::Node, life: Life) {
@@ -412,6 +459,7 @@ pub fn notes<E: CountedRows>(core: &CurpNode<E>) -> Vec<(String, String)> {
     }
     if let Some(witness) = core.witness() {
         note(STATE, WITNESSES.to_owned());
+        note("carrier", witness.carrier().to_owned());
         note(
             "datagrams refused for their content",
             witness.refused().to_string(),

@@ -8,6 +8,7 @@ use manxdb_core::{Nanos, NodeId};
 use manxdb_dast::Crossing;
 use manxdb_dast::options::lead_of_millis;
 use manxdb_net::{ClusterId, Delays, Directory, Place, RegionId};
+use manxdb_witness::CarrierKind;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::TpccScale;
@@ -43,6 +44,15 @@ pub struct CurpShape {
     /// Whether servers replicate the rows of SQL, and serve MySQL clients, instead of Redis's keys.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sql: bool,
+    /// Who answers the datagrams of witnesses: user (when it is missing), xdp or xdp-generic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carrier: Option<String>,
+    /// The network interface at which they come in, for xdp and xdp-generic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// Whether the next best carrier is taken when that one cannot be had.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub carrier_fallback: bool,
 }
 
 impl CurpShape {
@@ -56,7 +66,23 @@ impl CurpShape {
         [number(0..16), number(16..32)]
     }
 
+    /// Who answers the datagrams of witnesses.
+    ///
+    /// # Errors
+    /// No carrier has that name.
+    pub fn carrier(&self) -> Result<CarrierKind, String> {
+        let carrier = self.carrier.as_deref();
+        let kind = carrier.map_or(Ok(CarrierKind::User), str::parse);
+        kind.map_err(|error: String| format!("curp.carrier: {error}"))
+    }
+
     fn check(&self) -> Result<(), String> {
+        if self.carrier()?.is_in_kernel() && self.interface.is_none() {
+            return Err(
+                "curp.carrier is in the kernel, so curp.interface has to name a network interface"
+                    .to_owned(),
+            );
+        }
         let faults = self.faults;
         if !(1..=3).contains(&faults) {
             return Err(format!("curp.faults is 1 to 3, not {faults}"));
@@ -348,6 +374,12 @@ mod tests {
             servers: 1,
             ..CurpShape::default()
         });
-        assert!(error(Some(shapeless)).contains("curp.servers is 2 to 64"));
+        assert!(error(Some(shapeless.clone())).contains("curp.servers is 2 to 64"));
+        let shape = shapeless.curp.as_mut().unwrap();
+        shape.carrier = Some("nic".into());
+        assert!(error(Some(shapeless.clone())).contains("'nic' is no carrier: user, xdp"));
+        let shape = shapeless.curp.as_mut().unwrap();
+        shape.carrier = Some("xdp".into());
+        assert!(error(Some(shapeless)).contains("curp.interface has to name"));
     }
 }

@@ -13,6 +13,7 @@ use super::{curp, dast};
 use crate::cli::ClusterNode;
 use crate::fault::Fault;
 use crate::process::{start_log_of_environment, stop_signal};
+use crate::witness::CarrierWish;
 
 /// The note by which a node says what it does.
 pub const STATE: &str = "state";
@@ -22,6 +23,14 @@ pub const STATE: &str = "state";
 /// # Errors
 /// Whatever keeps it from starting.
 pub fn run(args: &ClusterNode) -> Result<ExitCode, Fault> {
+    run_with(args, None)
+}
+
+/// Runs it with a carrier of its witness that the cluster file does not name.
+///
+/// # Errors
+/// Whatever keeps it from starting.
+pub fn run_with(args: &ClusterNode, carrier: Option<CarrierWish>) -> Result<ExitCode, Fault> {
     let number = args.node;
     if let Some(parent) = args.parent {
         end_with(parent)?;
@@ -41,7 +50,12 @@ pub fn run(args: &ClusterNode) -> Result<ExitCode, Fault> {
     let data = DataDirectory::open(&directory_of(&path, number)).map_err(other)?;
     if file.protocol == ClusterProtocol::Curp {
         let life = data.begin_life().map_err(other)?;
-        curp::run(&file, node, &data, life, &stop)?;
+        let carrier = match carrier {
+            Some(carrier) => carrier,
+            // Nobody takes up what a cluster leaves that was stopped as a whole.
+            None => curp::carrier(&file, args.parent.is_none())?,
+        };
+        curp::run(&file, node, &data, life, &carrier, &stop)?;
         tracing::info!(node = number, "stopped");
         return Ok(ExitCode::SUCCESS);
     }

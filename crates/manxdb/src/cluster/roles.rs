@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use super::curp;
 use super::file::{ClusterFile, ClusterProtocol, Node};
 use super::node;
-use crate::cli::{ClusterNode, CurpNodeArgs, CurpProxyArgs};
+use crate::cli::{ClusterNode, CurpNodeArgs, CurpProxyArgs, WitnessArgs};
 use crate::fault::Fault;
 use crate::process::{start_log_of_environment, stop_signal};
 
@@ -44,10 +44,20 @@ impl CurpRole {
 /// Whatever keeps it from starting.
 pub fn run(role: CurpRole, args: &CurpNodeArgs) -> Result<ExitCode, Fault> {
     let file = read(&args.cluster)?;
+    let number = number_of(role, &file, args.node)?;
+    node::run(&ClusterNode {
+        cluster: args.cluster.clone(),
+        node: number,
+        parent: None,
+    })
+}
+
+/// The number of the node that is meant.
+fn number_of(role: CurpRole, file: &ClusterFile, asked: Option<u32>) -> Result<u32, Fault> {
     let wanted = role.in_file();
-    let number = match args.node {
+    let number = match asked {
         Some(number) => number,
-        None => role.first(&file).map(|node| node.number).ok_or_else(|| {
+        None => role.first(file).map(|node| node.number).ok_or_else(|| {
             Fault::Config(format!("the cluster file lists no {wanted} to be that"))
         })?,
     };
@@ -62,11 +72,37 @@ pub fn run(role: CurpRole, args: &CurpNodeArgs) -> Result<ExitCode, Fault> {
         }
         None => {}
     }
-    node::run(&ClusterNode {
-        cluster: args.cluster.clone(),
+    Ok(number)
+}
+
+/// Runs a witness of a cluster until it is told to stop, or takes away what it has left in the kernel.
+///
+/// # Errors
+/// Whatever keeps it from starting.
+pub fn run_witness(args: &WitnessArgs) -> Result<ExitCode, Fault> {
+    let path = args.cluster.clone().unwrap_or_default();
+    let file = read(&path)?;
+    let number = number_of(CurpRole::Witness, &file, args.node)?;
+    let mut carrier = curp::carrier(&file, true)?;
+    if let Some(choice) = args.carrier {
+        carrier.kind = choice.kind();
+    }
+    carrier.interface = args.interface.clone().or(carrier.interface);
+    carrier.fallback |= args.fallback;
+    carrier.bpffs.clone_from(&args.bpffs);
+    if args.remove {
+        let node = file.nodes.iter().find(|node| node.number == number);
+        let address = node.map(|node| node.address);
+        let address = address.ok_or_else(|| Fault::Config(format!("there is no node {number}")))?;
+        let place = carrier.place(address, file.id().0, 0)?;
+        return crate::witness::remove(carrier.kind, &place);
+    }
+    let node = ClusterNode {
+        cluster: path,
         node: number,
         parent: None,
-    })
+    };
+    node::run_with(&node, Some(carrier))
 }
 
 /// Runs a proxy until it is told to stop.

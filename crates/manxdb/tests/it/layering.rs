@@ -37,12 +37,13 @@ const RUNTIMES: [&str; 10] = [
 ];
 
 /// Each room with the rooms it may know.
-const BELOW: [(&str, &[&str]); 11] = [
+const BELOW: [(&str, &[&str]); 12] = [
     ("manxdb-ownership", &[]),
     ("manxdb-vault", &[]),
     ("manxdb-redis", &[]),
     ("manxdb-fabric", &[]),
     ("manxdb-net", &["manxdb-core"]),
+    ("manxdb-witness", &["manxdb-curp"]),
     ("manxdb-compaction-edge", &[]),
     ("manxdb-storage", &["manxdb-compaction-edge"]),
     ("manxdb-txn", &["manxdb-core", "manxdb-storage"]),

@@ -29,6 +29,11 @@ pub struct ViewTokens {
 
 /// Where a witness keeps its records, for any number of views up to [`VIEWS_MAX`].
 pub trait WitnessCarrier: Send {
+    /// Its name, for people.
+    fn name(&self) -> &'static str {
+        "user"
+    }
+
     /// Begins to serve a view with an empty table; asked again it changes nothing. False when
     /// [`VIEWS_MAX`] others are served, or the carrier failed: then the view is not served.
     fn serve(&mut self, view: View, tokens: ViewTokens) -> bool;
@@ -109,6 +114,12 @@ impl MemoryCarrier {
     pub fn with_mutant(mut self, mutant: Option<Mutant>) -> Self {
         self.mutant = mutant;
         self
+    }
+
+    /// What datagrams of a view have to show, if it is served.
+    #[must_use]
+    pub fn tokens(&self, view: View) -> Option<ViewTokens> {
+        self.views.get(&view).map(|of_view| of_view.tokens)
     }
 
     fn table(&self) -> SlotTable {

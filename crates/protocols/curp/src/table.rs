@@ -4,7 +4,7 @@
 //! |---|---|
 //! | no two records share a key | [`SlotTable::record`] looks into every set before it takes one slot |
 //! | a record is there under all of its keys or under none | it takes its slots back when a set is full |
-//! | only what a collection freed leaves its ids behind (a *tombstone*), so that a late copy of its record is answered and not kept | taking back clears them |
+//! | only what a collection freed leaves its ids behind (a *tombstone*), so that a late copy of its record is answered and not kept | taking back puts back what was there |
 //! | nothing is recorded after a freeze | every change looks at it first |
 //! | a record goes by a collection, never by age | [`SlotTable::collect`] is the only place that frees one |
 
@@ -126,7 +126,7 @@ impl SlotTable {
         #[cfg(not(feature = "mutants"))]
         let frozen = self.frozen;
         assert!(!frozen, "a table that was read takes nothing");
-        let mut taken: Vec<usize> = Vec::with_capacity(hashes.len());
+        let mut taken: Vec<(usize, Slot)> = Vec::with_capacity(hashes.len());
         for hash in hashes {
             let free = |index: &usize| self.slots[*index].request.is_none();
             // The oldest tombstone of the set goes first; a slot never used is older than any.
@@ -136,34 +136,36 @@ impl SlotTable {
                 .min_by_key(|index| self.slots[*index].round);
             let Some(index) = slot else {
                 assert!(taken.len() < hashes.len(), "one of the sets was full");
-                self.take_back(&taken);
+                self.take_back(taken);
                 return Status::Full;
             };
             assert!(
                 self.slots[index].round <= self.round,
                 "no slot is of a round to come"
             );
-            self.slots[index] = Slot {
+            let record = Slot {
                 request: Some(request.clone()),
                 hash: *hash,
                 rpc,
                 round: self.round,
             };
-            taken.push(index);
+            let before = std::mem::replace(&mut self.slots[index], record);
+            assert!(before.request.is_none(), "a record goes by a collection");
+            taken.push((index, before));
         }
         assert_eq!(taken.len(), hashes.len(), "under all of its keys");
         Status::Accepted
     }
 
-    fn take_back(&mut self, taken: &[usize]) {
-        for index in taken {
+    fn take_back(&mut self, taken: Vec<(usize, Slot)>) {
+        for (index, before) in taken {
             #[cfg(feature = "mutants")]
             if self.mutant == Some(Mutant::TombstoneOfAborted) {
-                self.slots[*index].request = None;
+                self.slots[index].request = None;
                 continue;
             }
             // With its ids left, a record that nobody keeps would be answered as accepted.
-            self.slots[*index] = Slot::default();
+            self.slots[index] = before;
         }
     }
 

@@ -100,6 +100,12 @@ impl Witness {
         self.carrier.records(view)
     }
 
+    /// What carries it.
+    #[must_use]
+    pub fn carrier(&self) -> &'static str {
+        self.carrier.name()
+    }
+
     /// Datagrams refused for what is in them.
     #[must_use]
     pub fn refused(&self) -> u64 {

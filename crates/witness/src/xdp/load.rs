@@ -1,0 +1,316 @@
+//! Loading the programs, and giving them to an interface.
+
+use std::io;
+
+use aya::maps::{Array, Map, MapData, MapError, PerCpuArray, ProgramArray};
+use aya::programs::links::{FdLink, PinnedLink};
+use aya::programs::xdp::{XdpLink, XdpMode};
+use aya::programs::{ProgramError, Xdp};
+use aya::sys::SyscallError;
+use aya::{Ebpf, EbpfError, EbpfLoader};
+
+use crate::checksum::crc_tables;
+use crate::error::{CarrierError, with_causes};
+use crate::kind::{CarrierKind, Place};
+use crate::layout::{
+    CONFIG_BYTES, COUNTERS, CRC_TABLES_BYTES, Config, LAYOUT_VERSION, PAYLOAD_BYTES, SET_BYTES,
+    SETS, VIEWS_BYTES,
+};
+use crate::pins::{MAPS, Pins};
+
+const WITNESS: &[u8] = aya::include_bytes_aligned!("../../bpf/witness.bpf.o");
+const DISPATCH: &[u8] = aya::include_bytes_aligned!("../../bpf/dispatch.bpf.o");
+
+/// The kernel's word for a link whose interface is gone (ENOLINK).
+const LINK_GONE: i32 = 67;
+
+/// What a process holds of a witness in the kernel.
+pub(super) struct Loaded {
+    pub(super) config: Config,
+    pub(super) views: Array<MapData, [u8; VIEWS_BYTES]>,
+    pub(super) rounds: Array<MapData, u64>,
+    pub(super) sets: Array<MapData, [u8; SET_BYTES]>,
+    pub(super) payloads: Array<MapData, [u8; PAYLOAD_BYTES]>,
+    pub(super) counters: PerCpuArray<MapData, u64>,
+}
+
+/// Loads a witness with the maps that an earlier process has left for it, or new ones, and gives it to the
+/// interface. The program is always the one of this build; it goes into service with one map entry.
+pub(super) fn load(kind: CarrierKind, place: &Place, pins: &Pins) -> Result<Loaded, CarrierError> {
+    pins.make()?;
+    let mut ebpf = load_witness(pins)?;
+    let mut config = take(&mut ebpf, "config")?;
+    if !is_ours(&config, place)? {
+        let removed = pins.remove_maps();
+        removed.map_err(CarrierError::refused("take away another cluster's maps"))?;
+        pins.make()?;
+        ebpf = load_witness(pins)?;
+        config = take(&mut ebpf, "config")?;
+    }
+    let config = introduce(&mut ebpf, config, place)?;
+    assert_eq!(config.cluster, place.cluster, "records are of this cluster");
+    assert_eq!(config.port, place.address.port(), "and of this port");
+    let views = take(&mut ebpf, "views")?;
+    let rounds = take(&mut ebpf, "rounds")?;
+    let sets: Array<MapData, [u8; SET_BYTES]> = take(&mut ebpf, "sets")?;
+    let payloads = take(&mut ebpf, "payloads")?;
+    assert_eq!(sets.len(), SETS, "a table has its sets");
+    let counters = ebpf.take_map("counters").ok_or_else(|| missing("counters"));
+    let counters = PerCpuArray::try_from(counters?).map_err(refused_map)?;
+    assert_eq!(counters.len() as usize, COUNTERS, "a counter an outcome");
+    attach(kind, place, pins, &mut ebpf)?;
+    Ok(Loaded {
+        config,
+        views,
+        rounds,
+        sets,
+        payloads,
+        counters,
+    })
+}
+
+fn loader() -> EbpfLoader<'static> {
+    let mut loader = EbpfLoader::new();
+    // Nothing is relocated by the kernel's types, and reading them takes long.
+    loader.btf(None);
+    loader
+}
+
+fn load_witness(pins: &Pins) -> Result<Ebpf, CarrierError> {
+    let mut loader = loader();
+    for name in MAPS {
+        loader.map_pin_path(name, pins.map(name));
+    }
+    let mut ebpf = loader.load(WITNESS).map_err(refused_load)?;
+    program(&mut ebpf, "witness")?
+        .load()
+        .map_err(refused_program)?;
+    Ok(ebpf)
+}
+
+fn program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, CarrierError> {
+    let program = ebpf.program_mut(name).ok_or_else(|| missing("a program"));
+    program?.try_into().map_err(refused_program)
+}
+
+fn missing(what: &'static str) -> CarrierError {
+    let why = format!("the object has no {what}: it is of another build");
+    CarrierError::Refused {
+        what: "read the program",
+        why,
+    }
+}
+
+/// A map of the object, whose values have to be as long as we think.
+fn take<V: aya::Pod>(
+    ebpf: &mut Ebpf,
+    name: &'static str,
+) -> Result<Array<MapData, V>, CarrierError> {
+    let map: Map = ebpf.take_map(name).ok_or_else(|| missing(name))?;
+    Array::try_from(map).map_err(refused_map)
+}
+
+fn read_config(config: &Array<MapData, [u8; CONFIG_BYTES]>) -> Result<Config, CarrierError> {
+    let bytes = config.get(&0, 0).map_err(refused_map)?;
+    Ok(Config::decode(&bytes))
+}
+
+/// Whether maps are new, or left by a witness of the same cluster at the same place.
+fn is_ours(
+    config: &Array<MapData, [u8; CONFIG_BYTES]>,
+    place: &Place,
+) -> Result<bool, CarrierError> {
+    let config = read_config(config)?;
+    if config.layout == 0 {
+        return Ok(true);
+    }
+    Ok(config.layout == LAYOUT_VERSION
+        && config.cluster == place.cluster
+        && config.port == place.address.port()
+        && Some(config.address) == ipv4_of(place))
+}
+
+fn ipv4_of(place: &Place) -> Option<[u8; 4]> {
+    match place.address.ip() {
+        std::net::IpAddr::V4(address) => Some(address.octets()),
+        std::net::IpAddr::V6(_) => None,
+    }
+}
+
+/// Writes who the witness is into new maps; of kept ones it is read.
+fn introduce(
+    ebpf: &mut Ebpf,
+    mut map: Array<MapData, [u8; CONFIG_BYTES]>,
+    place: &Place,
+) -> Result<Config, CarrierError> {
+    let mut tables: Array<MapData, [u8; CRC_TABLES_BYTES]> = take(ebpf, "crc_tables")?;
+    let tables_written = tables.set(0, *crc_tables(), 0);
+    tables_written.map_err(refused_map)?;
+    let found = read_config(&map)?;
+    if found.layout == LAYOUT_VERSION {
+        return Ok(found);
+    }
+    assert_eq!(found.layout, 0, "another layout's maps were thrown away");
+    let address = ipv4_of(place).ok_or(CarrierError::Address(place.address))?;
+    let config = Config {
+        address,
+        port: place.address.port(),
+        cluster: place.cluster,
+        life: place.life,
+        layout: LAYOUT_VERSION,
+    };
+    map.set(0, config.encode(), 0).map_err(refused_map)?;
+    Ok(config)
+}
+
+/// Gives the interface its program, and that program the witness.
+fn attach(
+    kind: CarrierKind,
+    place: &Place,
+    pins: &Pins,
+    witness: &mut Ebpf,
+) -> Result<(), CarrierError> {
+    let mut loader = loader();
+    loader.map_pin_path("witnesses", pins.witnesses());
+    let mut ebpf = loader.load(DISPATCH).map_err(refused_load)?;
+    let witnesses = ebpf
+        .take_map("witnesses")
+        .ok_or_else(|| missing("witnesses"));
+    let mut witnesses = ProgramArray::try_from(witnesses?).map_err(refused_map)?;
+    let dispatch = program(&mut ebpf, "dispatch")?;
+    dispatch.load().map_err(refused_program)?;
+    if !take_over(dispatch, pins)? {
+        attach_new(dispatch, kind, place, pins)?;
+    }
+    let witness = program(witness, "witness")?;
+    let program = witness.fd().map_err(refused_program)?;
+    witnesses
+        .set(place.address.port().into(), program, 0)
+        .map_err(refused_map)
+}
+
+/// Takes a witness's program from the interface: datagrams to it go their usual way.
+pub(super) fn unlist(place: &Place, pins: &Pins) -> Result<(), CarrierError> {
+    let Ok(map) = MapData::from_pin(pins.witnesses()) else {
+        return Ok(()); // there never was one
+    };
+    let map = Map::from_map_data(map).map_err(refused_map)?;
+    let mut witnesses = ProgramArray::try_from(map).map_err(refused_map)?;
+    match witnesses.clear_index(&u32::from(place.address.port())) {
+        Err(MapError::SyscallError(SyscallError { io_error, .. }))
+            if io_error.kind() == io::ErrorKind::NotFound =>
+        {
+            Ok(())
+        }
+        done => done.map_err(refused_map),
+    }
+}
+
+/// Puts the program into the place of the one that is attached; false when there is none.
+fn take_over(dispatch: &mut Xdp, pins: &Pins) -> Result<bool, CarrierError> {
+    let Ok(pinned) = PinnedLink::from_pin(pins.dispatch()) else {
+        return Ok(false);
+    };
+    let link = XdpLink::try_from(FdLink::from(pinned));
+    let link = link.map_err(CarrierError::refused("read the interface's link"))?;
+    match dispatch.attach_to_link(link) {
+        Ok(_) => Ok(true),
+        Err(error) if system_error(&error) == Some(LINK_GONE) => {
+            // The interface was taken away, and another one has its name now.
+            std::fs::remove_file(pins.dispatch())
+                .map_err(CarrierError::refused("take away a dead link"))?;
+            Ok(false)
+        }
+        Err(error) => Err(refused_program(error)),
+    }
+}
+
+fn attach_new(
+    dispatch: &mut Xdp,
+    kind: CarrierKind,
+    place: &Place,
+    pins: &Pins,
+) -> Result<(), CarrierError> {
+    assert!(kind.is_in_kernel(), "a process has no interface");
+    let mode = match kind {
+        CarrierKind::Xdp => XdpMode::Driver,
+        CarrierKind::XdpGeneric | CarrierKind::User => XdpMode::Skb,
+    };
+    let attached = dispatch.attach(&place.interface, mode);
+    let id = attached.map_err(|error| refused_attach(error, &place.interface))?;
+    let link = dispatch.take_link(id).map_err(refused_program)?;
+    let link = FdLink::try_from(link);
+    let link = link.map_err(CarrierError::refused("keep the program attached"))?;
+    link.pin(pins.dispatch())
+        .map_err(CarrierError::refused("keep the program attached"))?;
+    Ok(())
+}
+
+/// The error number of the kernel, if it was the kernel.
+fn system_error(error: &ProgramError) -> Option<i32> {
+    match error {
+        ProgramError::SyscallError(SyscallError { io_error, .. })
+        | ProgramError::LoadError { io_error, .. } => io_error.raw_os_error(),
+        _ => None,
+    }
+}
+
+fn refused_attach(error: ProgramError, interface: &str) -> CarrierError {
+    use rustix::io::Errno;
+    let interface = interface.to_owned();
+    let number = system_error(&error).map(Errno::from_raw_os_error);
+    match (&error, number) {
+        (ProgramError::UnknownInterface { .. }, _) => CarrierError::Interface(interface),
+        (_, Some(Errno::OPNOTSUPP)) => CarrierError::Driver(interface),
+        (_, Some(Errno::BUSY | Errno::EXIST)) => CarrierError::Taken(interface),
+        _ => CarrierError::Refused {
+            what: "give the interface the program",
+            why: with_causes(&error),
+        },
+    }
+}
+
+fn refused_program(error: ProgramError) -> CarrierError {
+    match system_error(&error).map(rustix::io::Errno::from_raw_os_error) {
+        Some(rustix::io::Errno::PERM) => CarrierError::Right {
+            missing: vec!["a right that the kernel asks for (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN)"],
+        },
+        _ => CarrierError::Refused {
+            what: "load the program",
+            why: with_causes(&error),
+        },
+    }
+}
+
+fn refused_map(error: MapError) -> CarrierError {
+    CarrierError::Refused {
+        what: "use a map of the witness",
+        why: with_causes(&error),
+    }
+}
+
+fn refused_load(error: EbpfError) -> CarrierError {
+    let mut cause: Option<&dyn std::error::Error> = Some(&error);
+    while let Some(inner) = cause {
+        let number = inner
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::raw_os_error);
+        match number.map(rustix::io::Errno::from_raw_os_error) {
+            Some(rustix::io::Errno::NOSYS) => {
+                return CarrierError::KernelWithoutBpf(io::Error::from(rustix::io::Errno::NOSYS));
+            }
+            Some(rustix::io::Errno::PERM) => {
+                return CarrierError::Right {
+                    missing: vec![
+                        "a right that the kernel asks for (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN)",
+                    ],
+                };
+            }
+            _ => cause = inner.source(),
+        }
+    }
+    CarrierError::Refused {
+        what: "load the program",
+        why: with_causes(&error),
+    }
+}
