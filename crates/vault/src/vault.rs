@@ -360,10 +360,9 @@ impl Opened {
     /// The newest generation that is known, for new slots.
     fn newest_master(&self, header: &Header) -> Result<(u32, Secret), VaultError> {
         let masters = self.masters.read();
-        let marks = [header.next, Some(header.current)].into_iter().flatten();
-        let known = marks
-            .filter_map(|mark| Some((mark.generation, masters.wrapping.get(&mark.generation)?)))
-            .next();
+        let mut marks = [header.next, Some(header.current)].into_iter().flatten();
+        let known =
+            marks.find_map(|mark| Some((mark.generation, masters.wrapping.get(&mark.generation)?)));
         match known {
             Some((generation, key)) => Ok((generation, key.clone())),
             None => Err(masters.missing(header.current.generation)),

@@ -143,7 +143,9 @@ impl Orders {
             let planned = Arc::clone(&order.planned);
             Some((number, Held { at, planned }))
         });
-        let mut wanted = touching.skip_while(|(_, entry)| entry.at < since).peekable();
+        let mut wanted = touching
+            .skip_while(|(_, entry)| entry.at < since)
+            .peekable();
         let first = wanted.peek().map(|(number, _)| *number);
         let first = first.unwrap_or_else(|| self.next_number(region));
         let mut entries = Vec::new();
@@ -243,7 +245,11 @@ mod tests {
         assert_eq!(from(one, Timestamp::ZERO), (1, vec![10, 20]));
         assert_eq!(from(one, at(11)), (2, vec![20]));
         assert_eq!(from(one, at(21)), (3, vec![]));
-        assert_eq!(from(two, Timestamp::ZERO), (1, vec![20, 15]), "in the order of the ledger");
+        assert_eq!(
+            from(two, Timestamp::ZERO),
+            (1, vec![20, 15]),
+            "in the order of the ledger"
+        );
         assert_eq!(from(two, at(16)), (1, vec![20, 15]));
         assert_eq!(from(two, at(21)), (3, vec![]));
         assert_eq!(orders.check(), Ok(()));

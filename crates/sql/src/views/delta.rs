@@ -236,8 +236,8 @@ fn columns_of(
     let decode = |record: &[u8]| {
         let mut columns = vec![Value::Null; held.table.columns.len()];
         let utc = jiff::tz::TimeZone::UTC;
-        let _ = row.suffix;
-        encoding::decode_columns(&held.table, record, wanted, &utc, &mut columns)?;
+        let stored = (row.suffix, record);
+        encoding::decode_columns(&held.table, stored, wanted, &utc, &mut columns)?;
         Ok::<Row, SqlError>(columns)
     };
     let old = row.old.as_deref().map(decode).transpose()?;

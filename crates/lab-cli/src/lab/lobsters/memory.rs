@@ -145,7 +145,10 @@ fn beside_a_cache(compared: &Compared<'_>) -> Claim {
     let at = |site: f64| {
         let here = compared.at(site);
         let ours = here.median(System::Manxdb, |ran| Some(loaded(ran)))?;
-        let (engine, cache) = (here.best_engine(true, |ran| Some(loaded(ran)))?, cache(&here)?);
+        let (engine, cache) = (
+            here.best_engine(true, |ran| Some(loaded(ran)))?,
+            cache(&here)?,
+        );
         Some((site, ours, engine, cache))
     };
     let all: Vec<_> = compared.sites().into_iter().filter_map(at).collect();

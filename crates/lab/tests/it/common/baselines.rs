@@ -37,8 +37,6 @@ pub fn cluster(topology: Topology, procedures: Registry) -> Cluster {
         round_trip: None,
         explains: true,
         keeps_order: true,
-        crossing: manxdb_dast::Crossing::Anticipated,
-        lead: None,
         seed: 1,
         crossing: manxdb_dast::Crossing::Anticipated,
         lead: None,

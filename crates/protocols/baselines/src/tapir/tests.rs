@@ -197,14 +197,24 @@ impl TwoShards {
     }
 
     /// A client has a transaction of this time prepared that read and writes these keys at the start.
-    fn prepare(&mut self, shard: usize, client: u32, time: u64, reads: &[u8], writes: &[u8]) -> Vote {
+    fn prepare(
+        &mut self,
+        shard: usize,
+        client: u32,
+        time: u64,
+        reads: &[u8],
+        writes: &[u8],
+    ) -> Vote {
         let read = |key: &u8| message::Read {
             range: manxdb_storage::KeyRange::point(&[*key]),
             seen: Vec::new(),
         };
         let sets = ReadWriteSet {
             reads: reads.iter().map(read).collect(),
-            writes: writes.iter().map(|key| (vec![*key], Some(vec![1]))).collect(),
+            writes: writes
+                .iter()
+                .map(|key| (vec![*key], Some(vec![1])))
+                .collect(),
             ..ReadWriteSet::default()
         };
         let prepare = TapirMessage::Prepare {
