@@ -1,6 +1,6 @@
 //! `manxdb witness`: a node of a cluster, or a witness that is told by its flags what it is a witness of.
 
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -216,7 +216,8 @@ fn report_until(
                 tracing::info!(datagrams = %carrier.counts(), "stopped");
                 return Ok(());
             }
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue, // by the signal
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(io(error)),
         }
         let counts = carrier.counts();

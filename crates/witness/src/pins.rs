@@ -30,6 +30,9 @@ pub(crate) const MAPS: [&str; 7] = [
     "counters",
 ];
 
+/// Times that a directory may vanish while it is waited for.
+const LOCK_TRIES: u32 = 100;
+
 /// The files of one witness.
 #[derive(Debug, Clone)]
 pub(crate) struct Pins {
@@ -59,6 +62,32 @@ impl Pins {
             witness: interface.join(witness),
             interface,
         })
+    }
+
+    /// Waits until no other process changes the pins of the interface: two witnesses that start at once would
+    /// both give it a program. Held until it is dropped.
+    pub(crate) fn lock(&self) -> Result<fs::File, CarrierError> {
+        let failed = |error| CarrierError::refused("lock the directory of pinned maps")(error);
+        for _ in 0..LOCK_TRIES {
+            fs::create_dir_all(&self.interface).map_err(failed)?;
+            let directory = fs::File::open(&self.interface).map_err(failed)?;
+            directory.lock().map_err(failed)?;
+            // Who had it before may have taken the directory away.
+            let locked = directory.metadata().map_err(failed)?.ino();
+            if fs::metadata(&self.interface).is_ok_and(|there| there.ino() == locked) {
+                return Ok(directory);
+            }
+        }
+        let why = "it comes and goes".to_owned();
+        Err(CarrierError::Refused {
+            what: "lock the directory of pinned maps",
+            why,
+        })
+    }
+
+    /// Whether there is anything.
+    pub(crate) fn exist(&self) -> bool {
+        self.interface.exists()
     }
 
     pub(crate) fn make(&self) -> Result<(), CarrierError> {

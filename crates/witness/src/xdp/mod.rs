@@ -62,6 +62,7 @@ impl XdpCarrier {
         }
         host::check(&place.bpffs)?;
         let pins = Pins::of(kind, place)?;
+        let _alone = pins.lock()?;
         let opened = load::load(kind, place, &pins);
         let kernel = opened.inspect_err(|_| pins.remove_if_unused())?;
         let views = kernel.views.get(&0, 0);
@@ -375,6 +376,10 @@ impl Carrier for XdpCarrier {
 pub fn take_away(kind: CarrierKind, place: &Place) -> Result<(), CarrierError> {
     host::check(&place.bpffs)?;
     let pins = Pins::of(kind, place)?;
+    if !pins.exist() {
+        return Ok(());
+    }
+    let _alone = pins.lock()?;
     load::unlist(place, &pins)?;
     let removed = pins.remove();
     removed.map_err(CarrierError::refused("take pinned maps away"))

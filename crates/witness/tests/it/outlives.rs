@@ -82,6 +82,29 @@ fn witnesses_share_an_interface_and_nothing_else() {
 }
 
 #[test]
+fn witnesses_that_start_at_once_get_one_program_at_the_interface() {
+    within(
+        "outlives::witnesses_that_start_at_once_get_one_program_at_the_interface",
+        |bpffs| {
+            let places: Vec<Place> = (0..4).map(|_| place(bpffs)).collect();
+            let opened: Vec<Option<XdpCarrier>> = std::thread::scope(|scope| {
+                let start = |place| scope.spawn(move || open(GENERIC, place));
+                let starts: Vec<_> = places.iter().map(start).collect();
+                let joined = starts.into_iter().map(|start| start.join().unwrap());
+                joined.collect()
+            });
+            for mut carrier in opened.into_iter().flatten() {
+                assert!(carrier.serve(VIEW, TOKENS));
+                let asked = record(&[1], rpc(1, 1), b"SET");
+                assert_eq!(ask(&client(&carrier), &asked).status, Status::Accepted);
+                carrier.remove().unwrap();
+            }
+            assert_eq!(std::fs::read_dir(bpffs.join("manxdb")).unwrap().count(), 0);
+        },
+    );
+}
+
+#[test]
 fn what_is_missing_is_named() {
     within("outlives::what_is_missing_is_named", |bpffs| {
         let here = place(bpffs);
