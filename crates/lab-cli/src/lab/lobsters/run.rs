@@ -145,7 +145,9 @@ fn rate(trial: &Trial, all: &mut [Turn]) -> Result<f64, String> {
 /// Rates that trials of this process have found for their sweeps.
 static FOUND: Mutex<BTreeMap<String, f64>> = Mutex::new(BTreeMap::new());
 
-/// A share of what the slowest keeps up with.
+/// A share of what the slowest keeps up with, or as many pages as tell something of a system: on a
+/// machine that is slow for a while no page might arrive in a short trial. That such a rate is too
+/// high is seen in the share of pages that are served as they arrive.
 fn bisected(trial: &Trial, probe: Probe, all: &mut [Turn]) -> Result<f64, String> {
     let mut slowest = f64::INFINITY;
     for turn in all.iter_mut() {
@@ -162,11 +164,14 @@ fn bisected(trial: &Trial, probe: Probe, all: &mut [Turn]) -> Result<f64, String
         slowest = slowest.min(most);
     }
     if slowest.is_finite() {
-        Ok(slowest * SHARE)
+        Ok((slowest * SHARE).max(PAGES_LEAST / trial.seconds))
     } else {
         Err("no system can be run on this machine".to_owned())
     }
 }
+
+/// Pages that arrive in a trial at least, on average.
+const PAGES_LEAST: f64 = 20.0;
 
 /// What a client is told to do.
 struct Load {
