@@ -108,8 +108,11 @@ fn points(
     series(&data.records, belongs, |record| at(&record.trial))
 }
 
+/// A number of a measure.
+type MeasureNumber = fn(&Measure) -> f64;
+
 /// Columns of `data.csv` for each work.
-const NUMBERS: [(&str, fn(&Measure) -> f64); 4] = [
+const NUMBERS: [(&str, MeasureNumber); 4] = [
     ("per_second", Measure::rate),
     ("cpu_us", Measure::cpu_us),
     ("p50_ms", |measure| measure.p50_ms),

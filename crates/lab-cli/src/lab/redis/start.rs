@@ -180,13 +180,13 @@ fn medians(
     number: fn(&Started) -> f64,
 ) -> Option<(f64, f64, f64)> {
     let [ours, theirs] = [System::Manxdb, other].map(|system| points(data, system));
-    let pairs = ours.iter().filter_map(|at| {
+    let mut pairs = ours.iter().filter_map(|at| {
         let other = theirs
             .iter()
             .find(|other| other.x.total_cmp(&at.x).is_eq())?;
         Some((at.x, at.median(number), other.median(number)))
     });
-    pairs.last()
+    pairs.next_back()
 }
 
 fn claims(_: &Design<Starting>, data: &Data<Starting>) -> Vec<Claim> {
