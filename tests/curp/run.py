@@ -64,7 +64,9 @@ def counts(link):
     """How a front's commands were completed."""
     text = link.call("INFO", "curp").decode()
     pairs = [line.split(":") for line in text.split("\r\n") if ":" in line]
-    return {name.removeprefix("curp_"): int(value) for name, value in pairs}
+    found = {name.removeprefix("curp_"): int(value) for name, value in pairs}
+    found.pop("clients", None)  # connections at the moment, not commands
+    return found
 
 
 def counted(link, what):

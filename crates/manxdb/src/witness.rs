@@ -91,12 +91,12 @@ impl CarrierWish {
         address: SocketAddr,
         cluster: u64,
         life: u64,
-    ) -> Result<Option<(Box<dyn Carrier>, Place)>, Fault> {
+    ) -> Result<Option<CarrierInKernel>, Fault> {
         let mut wish = self.clone();
         while wish.kind.is_in_kernel() {
             let place = wish.place(address, cluster, life)?;
             let error = match open(wish.kind, &place) {
-                Ok(carrier) => return Ok(Some((carrier, place))),
+                Ok(carrier) => return Ok(Some(CarrierInKernel { carrier, place })),
                 Err(error) => error,
             };
             let next = wish.kind.next().filter(|_| wish.fallback);
@@ -108,6 +108,14 @@ impl CarrierWish {
         }
         Ok(None)
     }
+}
+
+/// A carrier in the kernel, and where it is.
+pub struct CarrierInKernel {
+    /// Looks after its views.
+    pub carrier: Box<dyn Carrier>,
+    /// Where.
+    pub place: Place,
 }
 
 fn refused(kind: CarrierKind, error: &CarrierError) -> Fault {

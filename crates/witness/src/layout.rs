@@ -307,7 +307,7 @@ mod tests {
             assert_eq!(of_header(name), here, "{name}");
         }
         // The largest request fits.
-        assert!(PAYLOAD_BYTES >= wire::DATAGRAM_MAX - wire::HEADER - 8 - 4);
+        const { assert!(PAYLOAD_BYTES >= wire::DATAGRAM_MAX - wire::HEADER - 8 - 4) };
     }
 
     #[test]

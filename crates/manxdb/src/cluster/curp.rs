@@ -19,7 +19,7 @@ use super::file::{ClusterFile, ClusterProtocol, CurpShape, nanos};
 use super::node::{self, STATE};
 use crate::fault::Fault;
 use crate::process::random_u64;
-use crate::witness::CarrierWish;
+use crate::witness::{CarrierInKernel, CarrierWish};
 
 /// A node of such a cluster.
 pub type Node = CurpNode<RedisMachine>;
@@ -218,12 +218,16 @@ fn witness(
     let id = NodeId(node.number);
     runtime.open_datagrams(id).map_err(node::other)?;
     let opened = carrier.in_kernel(node.address, file.id().0, life.0)?;
-    let Some((opened, place)) = opened else {
+    let Some(opened) = opened else {
         let core = core(options(file), id, life, 0, Vec::new());
         runtime.add(node.place(), life, core);
         up(node, life);
         return runtime.run(Some(stop)).map_err(node::other);
     };
+    let CarrierInKernel {
+        carrier: opened,
+        place,
+    } = opened;
     let kind = opened.kind();
     // The records' life, not the process's: those of an earlier process are still there.
     let records_life = opened.life();

@@ -57,8 +57,8 @@ fn one_round(bench: &mut Bench, view: View, round: u64) {
                         break;
                     }
                     // Two keys each, of a client's own but in sets that others use too.
-                    let key = number << 40 | seq * 37 << 13;
-                    let keys = [key | seq % 512, key | 1 << 39 | seq * 7 % 512];
+                    let key = (number << 40) | ((seq * 37) << 13);
+                    let keys = [key | (seq % 512), key | (1 << 39) | (seq * 7 % 512)];
                     let id = rpc(number, seq);
                     let mut asked = record(&keys, id, &seq.to_le_bytes());
                     asked.view = view;
