@@ -68,17 +68,21 @@ def what_cannot_be_across_machines_is_refused_by_name():
         server = rack.database()
         run(connect(server), "CREATE DATABASE shop")
         one, two = (int(address.rpartition(":")[2]) for address in rack.at.split(","))
+        # Bound, so that no other process listens there, and not listening.
+        nobody = socket.socket()
+        nobody.bind(("127.0.0.1", 0))
         for at, words in [
                 (addresses(one), "memory server 1 has none"),
                 (addresses(two, one), "is said to be of memory server 0, but memory server 1 answers"),
                 (addresses(one, two, two), "memory has 3 addresses, but there are 2 memory servers"),
-                (addresses(one, free_port()), "refused"),
+                (addresses(one, nobody.getsockname()[1]), "refused"),
                 (addresses(server.port, two), "is no memory server or client of this release"),
                 ("tcp://127.0.0.1", "each must be HOST:PORT"),
                 ("tcp://no.such.machine.invalid:7000", "cannot find the memory server no.such.machine")]:
             other = OnMemory(directory, at=at)
             contains(other.refused(), words)
             other.close()
+        nobody.close()
         other = OnMemory(directory, at=rack.at)
         other.extra += ["--memory-provider", "shm"]
         contains(other.refused(), "the provider is 'tcp;ofi_rxm' here and 'shm' there")

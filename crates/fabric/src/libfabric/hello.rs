@@ -15,6 +15,7 @@
 
 use std::io::{self, Read, Write};
 
+use super::listener::PATIENCE;
 use crate::address::{ServerId, WORD};
 
 /// Begins both words; the last byte is the version.
@@ -208,7 +209,7 @@ fn push(word: &mut Vec<u8>, bytes: &[u8]) {
 fn short(from: &mut impl Read) -> io::Result<Vec<u8>> {
     let [length] = exactly(from)?;
     let mut bytes = vec![0; usize::from(length)];
-    from.read_exact(&mut bytes)?;
+    from.read_exact(&mut bytes).map_err(named)?;
     Ok(bytes)
 }
 
@@ -223,8 +224,19 @@ fn reason(from: &mut impl Read) -> io::Result<String> {
 
 fn exactly<const N: usize>(from: &mut impl Read) -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
-    from.read_exact(&mut bytes)?;
+    from.read_exact(&mut bytes).map_err(named)?;
     Ok(bytes)
+}
+
+/// A read's timeout is EAGAIN on Linux, whose text ("Resource temporarily unavailable") names no cause.
+fn named(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!("the other side accepts connections but has said nothing for {PATIENCE:?}"),
+        ),
+        _ => error,
+    }
 }
 
 fn number(from: &mut impl Read) -> io::Result<u64> {
@@ -308,6 +320,22 @@ mod tests {
                 |from| read_report(from),
             );
         }
+    }
+
+    #[test]
+    fn a_side_that_says_nothing_is_named_so() {
+        struct Silent;
+        impl Read for Silent {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+        }
+        let error = read_report(&mut Silent).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(
+            error.to_string(),
+            "the other side accepts connections but has said nothing for 5s"
+        );
     }
 
     #[test]
