@@ -3,12 +3,15 @@
     MANXDB_CONSOLE_PICTURES=DIRECTORY run.py     leaves the screenshots there
 """
 
+import base64
 import os
 import re
 import shutil
 import subprocess
 import tempfile
 import threading
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pymysql
@@ -100,6 +103,35 @@ def the_console_is_readable_light_and_dark():
             pictures.append(picture.read_bytes())
         expect(pictures[0] != pictures[1], True)
         expect(min(map(len, pictures)) > 20_000, True, f"{[len(picture) for picture in pictures]} bytes")
+
+
+def asked(server, path, user=None, host="db.example"):
+    """Status of a request under a name that is not this machine's."""
+    request = urllib.request.Request(f"http://127.0.0.1:{server.admin_port}{path}", headers={"Host": host})
+    if user:
+        encoded = base64.b64encode(f"{user}:{PASSWORD}".encode()).decode()
+        request.add_header("Authorization", f"Basic {encoded}")
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return answer.status
+    except urllib.error.HTTPError as refused:
+        return refused.code
+
+
+@check
+def from_elsewhere_statements_are_read_with_the_privilege_process_alone():
+    """Who comes under another name logs in as at MySQL's port; numbers are for all."""
+    with Manxdb(os.environ["MANXDB_TEST_BINARY"]) as server:
+        link = pymysql.connect(host="127.0.0.1", port=server.port, user="root", password=PASSWORD, autocommit=True)
+        with link.cursor() as cursor:
+            for name in ("reader", "operator"):
+                cursor.execute(f"CREATE USER {name} IDENTIFIED BY '{PASSWORD}'")
+            cursor.execute("GRANT PROCESS ON *.* TO operator")
+        for path in ("/", "/slow"):
+            expect([asked(server, path, user) for user in (None, "nobody", "reader", "operator", "root")],
+                   [401, 401, 401, 200, 200], path)
+            expect(asked(server, path, host="localhost:8088"), 200)
+        expect(asked(server, "/metrics"), 200)
 
 
 if __name__ == "__main__":

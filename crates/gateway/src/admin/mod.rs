@@ -11,14 +11,17 @@
 //! | `GET /redis` | keys, memory, loads, waits and slow commands of Redis clients; JSON for who accepts that only |
 //! | `POST /backup` | starts a backup; needs the token in the data directory, loopback only |
 //!
-//! Reading needs no password, which is why it listens on loopback unless told otherwise.
+//! Statements, tables and keys are shown to the machine itself, and to accounts with the privilege PROCESS
+//! from elsewhere ([`login`]); numbers and states to all. The listener is on loopback unless told otherwise.
 
 mod health;
+mod login;
 mod metrics_text;
 mod page;
 mod redis_page;
 mod server;
 
 pub use health::{HealthReport, HealthState};
+pub use login::LogIn;
 pub use metrics_text::{Gauge, install_recorder};
 pub use server::{AdminServer, AdminSources};

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use manxdb_sql::session::TimeSplit;
 use serde_json::Value;
 
 use super::health::{HealthReport, HealthState};
@@ -12,14 +13,12 @@ pub const STYLE: &str = include_str!("console/console.css");
 pub const SCRIPT: &str = include_str!("console/console.js");
 
 /// The parts of a statement's time in the order they are spent, as `/slow` names them.
-const PARTS: [(&str, &str); 6] = [
-    ("parse", "parse"),
-    ("plan", "plan"),
-    ("lock_wait", "lock wait"),
-    ("execute", "execute"),
-    ("commit", "commit"),
-    ("send", "send"),
-];
+fn parts() -> impl Iterator<Item = &'static str> {
+    TimeSplit::default()
+        .parts()
+        .into_iter()
+        .map(|(part, _)| part)
+}
 
 /// The console: version, readiness and slow statements as they are now, and places where the script
 /// shows what [`super::metrics_text`] says. Without scripts the page has all but the latter.
@@ -77,7 +76,7 @@ fn slow_table(slow: &Value) -> String {
          <th>Statement</th><th class=\"number\">Rows</th>",
     );
     // Writing to a String cannot fail, here and below.
-    for (_, heading) in PARTS {
+    for heading in parts().map(|part| part.replace('_', " ")) {
         let _ = write!(html, "<th class=\"number\">{heading}</th>");
     }
     html.push_str("</tr>");
@@ -111,7 +110,7 @@ fn slow_row(html: &mut String, row: &Value) {
         text(row, "rows"),
     );
     let split = row.get("split_micros").unwrap_or(&Value::Null);
-    for (key, _) in PARTS {
+    for key in parts() {
         let part = milliseconds(split.get(key));
         let _ = write!(html, "<td class=\"number\">{part}</td>");
     }

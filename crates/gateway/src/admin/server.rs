@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tiny_http::{Header, Method, Request, Response, Server};
 
 use super::health::{HealthReport, HealthState};
+use super::login::{self, LogIn, Origin};
 use super::metrics_text::{self, Gauge};
 use super::{page, redis_page};
 
@@ -19,6 +20,12 @@ use super::{page, redis_page};
 const TICK: Duration = Duration::from_secs(1);
 /// Longest body of a request, bytes.
 const BODY_MAX: u64 = 64 * 1024;
+
+/// What a request without a login is told.
+const LOG_IN: &str = "log in with an account that has the privilege PROCESS; \
+                      only from the machine itself, by address or as localhost, no login is needed\n";
+/// How to log in, for browsers.
+const CHALLENGE: &str = "Basic realm=\"ManxDB\", charset=\"UTF-8\"";
 
 /// Writes a backup with a label into a directory and describes it.
 pub type MakeBackup = dyn Fn(&Path, &str) -> Result<Value, String> + Send + Sync;
@@ -34,6 +41,8 @@ pub struct AdminSources {
     /// What Redis clients have here, where they are served: `numbers` by section, `waits` by command, and
     /// `slow` commands, the newest first.
     pub redis: Option<Box<dyn Fn() -> Value + Send + Sync>>,
+    /// Who may read what clients have written from other machines; `None`: nothing here shows any of it.
+    pub log_in: Option<Box<LogIn>>,
     /// Answers `POST /backup`.
     pub backup: Box<MakeBackup>,
     /// Secret that `POST /backup` must bring.
@@ -55,6 +64,9 @@ impl AdminServer {
     /// # Errors
     /// No thread can be started.
     pub fn start(listener: TcpListener, sources: AdminSources) -> Result<Self, std::io::Error> {
+        if sources.log_in.is_some() {
+            refused_reads().increment(0); // so that it is served from the start
+        }
         let server = Server::from_listener(listener, None).map_err(std::io::Error::other)?;
         let server = Arc::new(server);
         let stop = Arc::new(AtomicBool::new(false));
@@ -161,6 +173,13 @@ fn get(request: &Request, sources: &AdminSources) -> Answer {
     if !matches!(request.method(), Method::Get | Method::Head) {
         return Answer::text(405, "method not allowed\n");
     }
+    if let Some(log_in) = &sources.log_in
+        && !login::is_open(path(request))
+        && !login::may_read(origin(request), log_in)
+    {
+        refused_reads().increment(1);
+        return Answer::text(401, LOG_IN);
+    }
     match path(request) {
         "/healthz" if wants_json(request) => Answer::json(200, &(sources.health)().json()),
         "/healthz" => Answer::text(200, format!("{}\n", (sources.health)())),
@@ -198,6 +217,20 @@ fn redis(sources: &AdminSources, wants_json: bool) -> Answer {
         None => Answer::text(404, "Redis clients are not served here: --redis-listen\n"),
         Some(redis) if wants_json => Answer::json(200, &redis()),
         Some(redis) => Answer::page(redis_page::render(&redis())),
+    }
+}
+
+fn refused_reads() -> metrics::Counter {
+    metrics::counter!("manxdb_admin_refused_reads_total")
+}
+
+fn origin(request: &Request) -> Origin<'_> {
+    let names = ["Forwarded", "X-Forwarded-For", "X-Real-IP", "Via"];
+    Origin {
+        peer: request.remote_addr().map(SocketAddr::ip),
+        host: header(request, "Host"),
+        is_forwarded: names.iter().any(|name| header(request, name).is_some()),
+        authorization: header(request, "Authorization"),
     }
 }
 
@@ -285,7 +318,11 @@ fn send(request: Request, answer: Answer) {
     let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                   frame-ancestors 'none'; base-uri 'none'";
     let policy = Header::from_bytes("Content-Security-Policy", policy);
-    for header in [content_type, policy].into_iter().flatten() {
+    let challenge = match answer.status {
+        401 => Header::from_bytes("WWW-Authenticate", CHALLENGE),
+        _ => Err(()),
+    };
+    for header in [content_type, policy, challenge].into_iter().flatten() {
         response.add_header(header);
     }
     if let Err(error) = request.respond(response) {

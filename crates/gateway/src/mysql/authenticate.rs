@@ -1,7 +1,7 @@
 //! The exchange that proves who a client is, at login and in COM_CHANGE_USER.
 
 use manxdb_sql::error::SqlError;
-use manxdb_sql::session::AccountAuth;
+use manxdb_sql::session::{AccountAuth, Instance};
 use mysql_common::constants::CapabilityFlags as Capability;
 
 use super::end::End;
@@ -85,6 +85,24 @@ pub fn authenticate(
         Some(account) if passed => Ok(account),
         _ => Err(End::Refused(denied(&response.user, peer, using_password))),
     }
+}
+
+/// The account of `user` from `host`, if `password` is its password and it is not locked. Unknown users
+/// take as long as known ones.
+#[must_use]
+pub fn check_password(
+    instance: &Instance,
+    user: &str,
+    host: &str,
+    password: &[u8],
+) -> Option<AccountAuth> {
+    let Some(account) = instance.account(user, host) else {
+        let _ = Plugin::CachingSha2.check_clear(&unknown_user_verifier(), password);
+        return None;
+    };
+    let plugin = Plugin::by_name(&account.plugin)?;
+    let is_right = plugin.check_clear(&account.verifier, password);
+    (is_right && !account.locked).then_some(account)
 }
 
 /// Sends a fresh challenge for `plugin` and reads the answer to it.

@@ -41,6 +41,7 @@ mod sink;
 mod statement;
 mod transport;
 
+pub use authenticate::check_password;
 pub use handshake::SERVER_VERSION;
 pub use server::MysqlServer;
 pub use shared::MysqlOptions;

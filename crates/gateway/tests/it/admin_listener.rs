@@ -20,6 +20,9 @@ fn start(health: HealthReport) -> (AdminServer, SocketAddr) {
         redis: Some(Box::new(
             || json!({ "numbers": { "Types": { "keys_hash": 5 } } }),
         )),
+        log_in: Some(Box::new(|name, password, _| {
+            (name, password) == ("ops", b"secret")
+        })),
         backup: Box::new(|directory, label| Ok(json!({ "directory": directory, "label": label }))),
         token: "secret".into(),
         version: json!({ "version": "1.2.3" }),
@@ -40,7 +43,7 @@ fn ask(address: SocketAddr, request: &str) -> String {
 fn get(address: SocketAddr, path: &str) -> String {
     ask(
         address,
-        &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+        &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"),
     )
 }
 
@@ -49,7 +52,7 @@ fn backup(address: SocketAddr, headers: &str, body: &str) -> String {
     ask(
         address,
         &format!(
-            "POST /backup HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+            "POST /backup HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
         ),
     )
 }
@@ -84,7 +87,7 @@ fn a_node_that_cannot_serve_answers_503_what_is_lost_and_what_to_do() {
     );
     let json = ask(
         address,
-        "GET /healthz HTTP/1.1\r\nHost: x\r\nAccept: application/json\r\nConnection: close\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nConnection: close\r\n\r\n",
     );
     assert!(json.contains(r#""state": "unavailable""#), "{json}");
     assert!(json.contains(r#""remedy": "start all again""#), "{json}");
@@ -117,6 +120,34 @@ fn a_backup_needs_the_token_and_an_absolute_directory() {
 }
 
 #[test]
+fn statements_are_read_by_the_machine_itself_or_with_a_login() {
+    let (_server, address) = start(HealthReport::ok());
+    let ask_as = |path: &str, headers: &str| {
+        let words = format!("GET {path} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n");
+        ask(address, &words)
+    };
+    let rebound = "Host: attacker.example\r\n";
+    let forwarded = "Host: localhost\r\nX-Forwarded-For: 10.1.2.3\r\n";
+    for path in ["/", "/slow", "/redis", "/nothing"] {
+        for headers in [rebound, forwarded] {
+            let answer = ask_as(path, headers);
+            assert!(answer.starts_with("HTTP/1.1 401"), "{path}: {answer}");
+            assert!(answer.contains("WWW-Authenticate: Basic"), "{answer}");
+            assert!(!answer.contains("SLEEP"), "{answer}");
+        }
+    }
+    for path in ["/healthz", "/readyz", "/version", "/metrics", "/console.js"] {
+        let answer = ask_as(path, rebound);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+    }
+    // ops:secret, ops:wrong
+    let right = format!("{rebound}Authorization: Basic b3BzOnNlY3JldA==\r\n");
+    assert!(ask_as("/slow", &right).contains("SELECT SLEEP(3)"));
+    let wrong = format!("{rebound}Authorization: Basic b3BzOndyb25n\r\n");
+    assert!(ask_as("/slow", &wrong).starts_with("HTTP/1.1 401"));
+}
+
+#[test]
 fn redis_has_a_page_and_json() {
     let (_server, address) = start(HealthReport::ok());
     assert!(get(address, "/").contains("href=\"/redis\""));
@@ -126,7 +157,7 @@ fn redis_has_a_page_and_json() {
         "{page}"
     );
     let request =
-        "GET /redis HTTP/1.1\r\nHost: x\r\nAccept: application/json\r\nConnection: close\r\n\r\n";
+        "GET /redis HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nConnection: close\r\n\r\n";
     let json = ask(address, request);
     assert!(json.contains("\"keys_hash\": 5"), "{json}");
 }

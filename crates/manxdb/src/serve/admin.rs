@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use manxdb_gateway::admin::{AdminSources, Gauge, HealthReport};
-use manxdb_gateway::mysql::SERVER_VERSION;
+use manxdb_gateway::mysql::{SERVER_VERSION, check_password};
 use manxdb_gateway::redis::RedisCounters;
 use manxdb_sql::session::{
     Instance, KindLatency, LATENCY_BOUNDS_MICROS, MetricsSnapshot, STATEMENT_KINDS, SlowStatement,
@@ -38,6 +38,7 @@ pub fn sources(
     let (redis_page, redis_health) = (redis.clone(), redis.clone());
     let health_stats = Arc::clone(&health);
     let store_health = Arc::clone(&store);
+    let accounts = Arc::clone(&instance);
     let (store_stats, instance_stats) = (Arc::clone(&store), Arc::clone(&instance));
     Ok(AdminSources {
         health: Box::new(move || {
@@ -71,6 +72,10 @@ pub fn sources(
         redis: redis_page.map(|counters| -> Box<dyn Fn() -> Value + Send + Sync> {
             Box::new(move || super::redis::shown(&counters))
         }),
+        log_in: Some(Box::new(move |name, password, host| {
+            let account = check_password(&accounts, name, host, password);
+            account.is_some_and(|account| account.sees_others)
+        })),
         backup: Box::new(move |directory, label| store.back_up(directory, label)),
         token,
         version: json!({
@@ -144,18 +149,12 @@ fn gauges(store: &Store, instance: &Instance) -> Vec<Gauge> {
 fn statement_histograms(seen: &MetricsSnapshot) -> Vec<Gauge> {
     const NAME: &str = "manxdb_sql_statement_seconds";
     let mut samples = Vec::new();
-    #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
-    let mut add = |name: String, value: u64| {
-        samples.push(Gauge {
-            name,
-            value: value as f64,
-        });
-    };
-    let asked = || {
-        let kinds = seen.kinds.iter().zip(STATEMENT_KINDS);
-        kinds.filter(|(latency, _)| latency.count() > 0)
-    };
-    for (latency, (_, kind, _)) in asked() {
+    let mut add = |name: String, value: f64| samples.push(Gauge { name, value });
+    // Counters beyond 2^53 are not met.
+    #[allow(clippy::cast_precision_loss)]
+    let count = |counted: u64| counted as f64;
+    let kinds = seen.kinds.iter().zip(STATEMENT_KINDS);
+    for (latency, (_, kind, _)) in kinds.filter(|(latency, _)| latency.count() > 0) {
         let mut below = 0;
         let bounds = LATENCY_BOUNDS_MICROS.map(|bound| seconds(bound.unsigned_abs()).to_string());
         let bounds = bounds.into_iter().chain(["+Inf".to_owned()]);
@@ -163,16 +162,17 @@ fn statement_histograms(seen: &MetricsSnapshot) -> Vec<Gauge> {
             below += counted;
             add(
                 format!("{NAME}_bucket{{kind=\"{kind}\",le=\"{bound}\"}}"),
-                below,
+                count(below),
             );
         }
-        add(format!("{NAME}_count{{kind=\"{kind}\"}}"), latency.count());
-    }
-    for (latency, (_, kind, _)) in asked() {
-        samples.push(Gauge {
-            name: format!("{NAME}_sum{{kind=\"{kind}\"}}"),
-            value: seconds(latency.sum_micros),
-        });
+        add(
+            format!("{NAME}_count{{kind=\"{kind}\"}}"),
+            count(latency.count()),
+        );
+        add(
+            format!("{NAME}_sum{{kind=\"{kind}\"}}"),
+            seconds(latency.sum_micros),
+        );
     }
     samples
 }

@@ -135,4 +135,6 @@ pub struct AccountAuth {
     pub verifier: Vec<u8>,
     /// Locked or expired.
     pub locked: bool,
+    /// Holds PROCESS: it may see the statements of others.
+    pub sees_others: bool,
 }

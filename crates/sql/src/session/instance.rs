@@ -160,6 +160,7 @@ impl Instance {
             plugin: account.plugin.clone(),
             verifier: account.verifier.clone(),
             locked: account.locked,
+            sees_others: account.global.has_any(Privileges::PROCESS),
         })
     }
 
