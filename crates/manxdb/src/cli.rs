@@ -6,6 +6,8 @@ mod compactor;
 mod curp;
 mod memory;
 mod redis;
+#[cfg(test)]
+mod reference;
 mod rows;
 mod vault;
 mod witness;
@@ -38,7 +40,7 @@ pub use self::witness::{CarrierChoice, WITNESS_HELP, WitnessArgs};
 Start a server and talk to it:\n  \
 manxdb serve\n  \
 manxdb sql --password PASSWORD\n\n\
-Every flag of `serve` is also an environment variable (shown in brackets) and a key of \
+Every flag of `serve` that has an environment variable (shown in brackets) is also a key of \
 manxdb.toml\n(its name with underscores). Flags win over the environment, the environment over \
 the file, the\nfile over defaults; `manxdb config explain` shows what holds and why.\n\n\
 bench, lab, sim and cluster are carried out by the program manxdb-lab, in the directory of this one."
@@ -92,7 +94,7 @@ tab-separated text. The exit code is 0, or 1 when a statement failed or no serve
     /// Writes what is committed in memory servers to disk; started by each of them
     #[command(hide = true, alias = "memory-keeper")]
     MemoryArchiver(MemoryArchiverArgs),
-    /// Decide who is master, backup and witness of a cluster that replicates Redis's keys
+    /// Decide who is master, backup and witness of a cluster that replicates Redis's keys or SQL's rows
     #[command(after_help = CURP_HELP)]
     Coordinator(CurpNodeArgs),
     /// Run a server of a cluster that replicates Redis's keys: master, backup or spare, as the

@@ -47,6 +47,13 @@ pub fn compaction(args: &CompactionArgs) -> Result<Option<RemoteCompaction>, Fau
     resolve::compaction(args)
 }
 
+/// Every setting of `serve` with its default.
+#[cfg(test)]
+pub fn defaults() -> Vec<Explained> {
+    let (_, explained) = resolve::tests::resolved(&[], "").unwrap();
+    explained
+}
+
 /// `manxdb config check`.
 ///
 /// # Errors

@@ -40,6 +40,33 @@ fn every_link_of_a_page_leads_to_a_file() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
+/// Rows of ARCHITECTURE.md of the form "`function` in [file](path)": the function and the path.
+fn named_functions(text: &str) -> Vec<(&str, &str)> {
+    let rows = text
+        .lines()
+        .filter_map(|line| line.split_once("` in [").map(|(before, after)| (before, after)));
+    rows.filter_map(|(before, after)| {
+        let function = before.rsplit('`').next()?;
+        let path = after.split_once("](")?.1.split(')').next()?;
+        Some((function, path))
+    })
+    .collect()
+}
+
+#[test]
+fn every_answer_of_the_architecture_is_a_function_of_its_file() {
+    let text = std::fs::read_to_string(repository().join("ARCHITECTURE.md")).unwrap();
+    let named = named_functions(&text);
+    assert!(named.len() >= 30, "only {} answers were found", named.len());
+    for (function, path) in named {
+        let source = std::fs::read_to_string(repository().join(path)).unwrap_or_default();
+        let is_there = ["(", "<"]
+            .iter()
+            .any(|next| source.contains(&format!("fn {function}{next}")));
+        assert!(is_there, "{path} has no function {function}");
+    }
+}
+
 #[test]
 fn a_link_to_nothing_is_found_and_others_are_not() {
     let page = repository().join("README.md");

@@ -23,9 +23,9 @@
 //! | what an old snapshot reads of records that are often written | [`overflow`] |
 //! | which snapshots nobody uses any more, and what goes then | [`low_watermark`], [`rows::collect`] |
 //! | what survives a thread, and who goes on with it | [`log`], [`recover`] |
-//! | what survives all servers, and who writes it | [`drain`], [`kept`] |
+//! | what survives all servers, and who writes it | [`drain`] |
 //! | what survives a server, and who goes on with it | [`replicas`] |
-//! | whose a thread is, and who decides that its owner is dead | [`client_slots`], [`lease`], [`coordinator`] |
+//! | whose a thread is, and who decides that its owner is dead | [`client_slots`], [`lease`], [`membership`] |
 //!
 //! What is promised (reference: rack, §2.6): an unlocked head is the newest version's (I1); only
 //! the owner of a lock writes (I2); what a snapshot admits is installed everywhere (I5); a snapshot
