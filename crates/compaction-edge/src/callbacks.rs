@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::hook::{JobInfo, Service};
+use crate::inputs::Inputs;
 use crate::profile::CompactionProfile;
 use crate::tables::TableFunctions;
 
@@ -54,15 +55,6 @@ impl DatabaseCallbacks for NoCallbacks {
     fn tables(&self) -> TableFunctions {
         crate::rocks::linked_tables()
     }
-}
-
-/// What a database knows about the inputs of a job beside their names.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Inputs {
-    /// Smallest and largest user key of all of them.
-    pub keys: Option<(Vec<u8>, Vec<u8>)>,
-    /// Entries of all of them.
-    pub entries: Option<u64>,
 }
 
 /// Level 0 of a column family, where flushed files wait.

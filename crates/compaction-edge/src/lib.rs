@@ -17,6 +17,7 @@
 
 pub mod callbacks;
 pub mod hook;
+pub mod inputs;
 #[cfg(feature = "rocksdb")]
 pub mod listener;
 pub mod profile;
@@ -28,9 +29,10 @@ pub mod tables;
 #[cfg(feature = "rocksdb")]
 pub use callbacks::NoCallbacks;
 pub use callbacks::{
-    DatabaseCallbacks, DatabaseService, Inputs, JobFiles, Level0, OpenDatabase, Pool, STAGING,
+    DatabaseCallbacks, DatabaseService, JobFiles, Level0, OpenDatabase, Pool, STAGING,
 };
 pub use hook::{Hooks, JobInfo, RawService, Service, Waited, raw_service};
+pub use inputs::Inputs;
 #[cfg(feature = "rocksdb")]
 pub use listener::{CORRUPTION, CompactionListener, set_background_jobs, set_compaction_listener};
 #[cfg(feature = "rocksdb")]

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use librocksdb_sys as ffi;
 use rocksdb::{AsRawPtr, LiveFile, Options};
 
-use crate::callbacks::Inputs;
 use crate::hook::{Hooks, Service, bytes, raw_service};
+use crate::inputs::Inputs;
 use crate::tables::TableFunctions;
 
 /// The functions that are linked.

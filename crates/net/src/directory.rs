@@ -126,7 +126,7 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::ClusterId;
+    use crate::cluster_id::ClusterId;
 
     fn hello(node: u32, port: u16) -> Hello {
         Hello {

@@ -21,13 +21,15 @@
 //! | connections, out and in | [`outbound`], [`inbound`] |
 //! | the loop around it all, and who asks the cores from outside | [`runtime`], [`driver`] |
 //! | which life of a node this is, and that it is the only one | [`life`] |
-//! | what a running process says of itself | [`status`] |
+//! | what a running process says of itself, and how it is asked | [`status`], [`ask_status`] |
 //!
 //! Start reading at [`runtime`].
 #![forbid(unsafe_code)]
 // Clocks, files and sockets are what this crate keeps away from the cores.
 #![allow(clippy::disallowed_methods)]
 
+pub mod ask_status;
+pub mod cluster_id;
 pub mod counters;
 pub mod datagrams;
 pub mod delay;
@@ -42,12 +44,14 @@ pub mod packet;
 pub mod runtime;
 pub mod status;
 
+pub use ask_status::{StatusError, ask_status};
+pub use cluster_id::ClusterId;
 pub use datagrams::STRANGER;
 pub use delay::Delays;
 pub use directory::Directory;
 pub use driver::{Driver, NoDriver, Outside};
 pub use journal::{Journal, JournalError};
 pub use life::DataDirectory;
-pub use packet::{ClusterId, Place, RegionId};
+pub use packet::{Place, RegionId};
 pub use runtime::{Runtime, Settings};
-pub use status::{Status, StatusError, ask_status};
+pub use status::Status;

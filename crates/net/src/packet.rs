@@ -5,12 +5,8 @@ use std::net::SocketAddr;
 use manxdb_core::NodeId;
 use serde::{Deserialize, Serialize};
 
+use crate::cluster_id::ClusterId;
 use crate::status::Status;
-
-/// Tells clusters apart, so that a process left over from one does not talk to another that has
-/// its ports now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ClusterId(pub u64);
 
 /// A region, for the emulated distances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

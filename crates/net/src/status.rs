@@ -1,14 +1,9 @@
-//! What a running process says of itself, and how it is asked.
-
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+//! What a running process says of itself.
 
 use manxdb_core::NodeId;
 use serde::{Deserialize, Serialize};
 
-use crate::frame::{self, Decoder, FrameError};
-use crate::packet::{ClusterId, Packet};
+use crate::cluster_id::ClusterId;
 
 /// One node of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,60 +29,4 @@ pub struct Status {
     pub nodes: Vec<NodeStatus>,
     /// What it has counted, by name.
     pub counters: Vec<(String, u64)>,
-}
-
-/// Why a process did not say how it is.
-#[derive(Debug, thiserror::Error)]
-pub enum StatusError {
-    /// Nobody there, or nobody who answers in time.
-    #[error("{address}: {source}")]
-    Io {
-        /// Who was asked.
-        address: SocketAddr,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// Something else than a node answers there.
-    #[error("{address} answers, but is no node of a cluster: {reason}")]
-    Stranger {
-        /// Who was asked.
-        address: SocketAddr,
-        /// What is wrong with the answer.
-        reason: String,
-    },
-}
-
-/// Asks the process that listens at `address`, for at most `patience` a step.
-///
-/// # Errors
-/// [`StatusError`].
-pub fn ask_status(address: SocketAddr, patience: Duration) -> Result<Status, StatusError> {
-    let io = |source| StatusError::Io { address, source };
-    let stranger = |error: FrameError| StatusError::Stranger {
-        address,
-        reason: error.to_string(),
-    };
-    let mut stream = TcpStream::connect_timeout(&address, patience).map_err(io)?;
-    stream.set_read_timeout(Some(patience)).map_err(io)?;
-    stream.set_write_timeout(Some(patience)).map_err(io)?;
-    let question = frame::encode(&Packet::<()>::AskStatus).map_err(stranger)?;
-    stream.write_all(&question).map_err(io)?;
-    let mut decoder = Decoder::new(frame::FIRST_PAYLOAD_BYTES_MAX);
-    let mut bytes = [0; 4096];
-    loop {
-        if let Some(payload) = decoder.next_payload().map_err(stranger)? {
-            return match frame::decode::<Packet<()>>(payload).map_err(stranger)? {
-                Packet::Status(status) => Ok(status),
-                other => Err(StatusError::Stranger {
-                    address,
-                    reason: format!("{other:?}"),
-                }),
-            };
-        }
-        let count = stream.read(&mut bytes).map_err(io)?;
-        if count == 0 {
-            return Err(io(std::io::ErrorKind::UnexpectedEof.into()));
-        }
-        decoder.push(&bytes[..count]);
-    }
 }

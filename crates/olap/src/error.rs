@@ -4,14 +4,19 @@ use std::io;
 
 use manxdb_fabric::{Fault, Misuse};
 
-use crate::rows::Width;
-
 /// Why a query has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum OlapError {
     /// Rows that cannot be.
-    #[error("rows of {0} bytes: a row has {min} to {max}, a multiple of 8", min = Width::MIN, max = Width::MAX)]
-    Width(usize),
+    #[error("rows of {bytes} bytes: a row has {least} to {most}, a multiple of 8")]
+    Width {
+        /// How many were asked for.
+        bytes: usize,
+        /// The fewest a row has.
+        least: usize,
+        /// The most.
+        most: usize,
+    },
     /// Bytes that are no rows.
     #[error("{bytes} bytes are not so many rows of {width}")]
     Cut {

@@ -35,7 +35,11 @@ impl Width {
         if fits {
             Ok(Self(bytes))
         } else {
-            Err(OlapError::Width(bytes))
+            Err(OlapError::Width {
+                bytes,
+                least: Self::MIN,
+                most: Self::MAX,
+            })
         }
     }
 

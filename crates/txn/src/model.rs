@@ -8,11 +8,13 @@ use manxdb_storage::{Durability, KeyRange, Version};
 
 use crate::error::TxnError;
 use crate::keys::ReadPoints;
-use crate::locks::LockKey;
 
 /// Identity of a running transaction, unique in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TxnId(pub u64);
+
+/// A key whose row is locked.
+pub type LockKey = Arc<[u8]>;
 
 /// How much a transaction may see of others (SQL-92 names, MySQL's meaning).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -111,7 +111,12 @@ mod tests {
             IpAddr::V6(Ipv6Addr::LOCALHOST),
             IpAddr::V6(Ipv4Addr::LOCALHOST.to_ipv6_mapped()),
         ] {
-            for host in ["localhost", "LocalHost:8088", "127.0.0.1:8088", "[::1]:8088"] {
+            for host in [
+                "localhost",
+                "LocalHost:8088",
+                "127.0.0.1:8088",
+                "[::1]:8088",
+            ] {
                 let origin = Origin {
                     peer: Some(peer),
                     host: Some(host),

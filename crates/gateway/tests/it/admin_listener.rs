@@ -156,8 +156,7 @@ fn redis_has_a_page_and_json() {
         page.contains("text/html") && page.contains("keys_hash"),
         "{page}"
     );
-    let request =
-        "GET /redis HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nConnection: close\r\n\r\n";
+    let request = "GET /redis HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nConnection: close\r\n\r\n";
     let json = ask(address, request);
     assert!(json.contains("\"keys_hash\": 5"), "{json}");
 }

@@ -100,7 +100,12 @@ fn write_command(out: &mut String, path: &str, command: &Command) {
             .map(|value| format!("`{}`", value.to_string_lossy()))
             .collect();
         let usage = one_line(&usage_of(arg));
-        let _ = writeln!(out, "| `{usage}` | {} | {} |", default.join(" "), help_of(arg));
+        let _ = writeln!(
+            out,
+            "| `{usage}` | {} | {} |",
+            default.join(" "),
+            help_of(arg)
+        );
     }
     if let Some(after) = command.get_after_help() {
         let _ = writeln!(out, "\n```text\n{}\n```", after.to_string().trim_end());
@@ -153,7 +158,10 @@ fn holds(name: &str, text: &str) {
         std::fs::write(&path, text).unwrap();
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    let differing = kept.lines().zip(text.lines()).find(|(kept, told)| kept != told);
+    let differing = kept
+        .lines()
+        .zip(text.lines())
+        .find(|(kept, told)| kept != told);
     assert!(
         kept == text,
         "docs/reference/{name} is not what --help tells; REFERENCE=write makes it so; first at: {differing:?}"

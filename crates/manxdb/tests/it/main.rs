@@ -5,6 +5,7 @@ mod assertion_density;
 mod command_line;
 mod layering;
 mod links;
+mod module_circles;
 mod server_process;
 mod sql_on_rsi;
 mod support;

@@ -34,6 +34,7 @@ use serde::de::DeserializeOwned;
 
 use self::agenda::Agenda;
 use self::poller::Poller;
+use crate::cluster_id::ClusterId;
 use crate::counters::Counters;
 use crate::datagrams::DatagramSocket;
 use crate::delay::{Delays, Holder};
@@ -43,7 +44,7 @@ use crate::frame::{self, FrameError};
 use crate::inbound::Inbound;
 use crate::journal::{Journal, JournalReports, JournalWriter};
 use crate::outbound::Outbound;
-use crate::packet::{ClusterId, Hello, Packet, Place, RegionId};
+use crate::packet::{Hello, Packet, Place, RegionId};
 
 /// Why a process cannot go on.
 #[derive(Debug, thiserror::Error)]

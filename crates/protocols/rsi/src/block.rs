@@ -23,7 +23,7 @@ use manxdb_fabric::{Address, Operation, WORD, WORD_LENGTH};
 use twox_hash::XxHash3_64;
 
 pub use self::layout::{Layout, LayoutError};
-use crate::directory::RecordAddress;
+use crate::record_address::RecordAddress;
 use crate::version::{Head, Label, Stamp};
 
 /// A copy that is not of one time, or not of a block: it must be read again.

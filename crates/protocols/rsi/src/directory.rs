@@ -19,80 +19,18 @@ use twox_hash::XxHash3_64;
 
 use crate::block::Layout;
 
+pub use crate::record_address::{PLACE, RecordAddress};
+
 /// Words of a bucket, the last of which links to the next.
 const WORDS: usize = 8;
 /// Entries of a bucket.
 pub(crate) const ENTRIES: usize = WORDS - 1;
 /// Bytes of a bucket: a line of memory.
 pub const BUCKET: u64 = WORDS as u64 * WORD;
-/// Places begin at multiples of this many bytes.
-pub const PLACE: u64 = 64;
 const _: () = assert!(
     BUCKET.is_multiple_of(PLACE),
     "a bucket behind a bucket begins at a place"
 );
-
-/// Where a record or a bucket begins, in 48 bits: ten of the server, the rest of the offset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RecordAddress(u64);
-
-impl RecordAddress {
-    /// Bits of a place.
-    const BITS: u32 = 48;
-    const OFFSET_BITS: u32 = 38;
-
-    /// An entry is a print and a place.
-    const FITS: () = assert!(
-        Self::BITS + u16::BITS == u64::BITS && Self::OFFSET_BITS < Self::BITS,
-        "a print and a place make a word"
-    );
-
-    /// None if it is not a multiple of [`PLACE`], is beyond 16 TiB or at a server beyond the
-    /// 1,024th, or is the very first place of the first server, which stands for none.
-    #[must_use]
-    pub fn new(at: Address) -> Option<Self> {
-        let number = at.offset / PLACE;
-        let server = u64::from(at.server.0);
-        let is_fine = at.offset.is_multiple_of(PLACE)
-            && number >> Self::OFFSET_BITS == 0
-            && server >> (Self::BITS - Self::OFFSET_BITS) == 0;
-        let () = Self::FITS;
-        let bits = server << Self::OFFSET_BITS | number;
-        let place = (is_fine && bits != 0).then_some(Self(bits));
-        assert!(
-            place.is_none_or(|place| place.address() == at),
-            "a place names its address: {at}"
-        );
-        place
-    }
-
-    /// Where it is.
-    #[must_use]
-    pub fn address(self) -> Address {
-        let number = self.0 & ((1 << Self::OFFSET_BITS) - 1);
-        // Ten bits fit.
-        let server = u16::try_from(self.0 >> Self::OFFSET_BITS).unwrap_or(0);
-        Address {
-            server: ServerId(server),
-            offset: number * PLACE,
-        }
-    }
-
-    fn of_word(word: u64) -> Option<Self> {
-        let bits = word & ((1 << Self::BITS) - 1);
-        (bits != 0).then_some(Self(bits))
-    }
-
-    /// Never 0.
-    pub(crate) fn word(self) -> u64 {
-        self.0
-    }
-
-    /// The place of a word; none if it is no place's.
-    pub(crate) fn parse(word: u64) -> Option<Self> {
-        Self::of_word(word).filter(|place| place.0 == word)
-    }
-}
 
 /// Sixteen bits of a key's hash, which tell most keys of a bucket apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -100,7 +38,7 @@ pub(crate) struct Print(u16);
 
 /// An entry as it is in memory.
 pub(crate) fn entry(print: Print, place: RecordAddress) -> u64 {
-    u64::from(print.0) << RecordAddress::BITS | place.0
+    u64::from(print.0) << RecordAddress::BITS | place.word()
 }
 
 /// A table's directory, and how its records lie in memory.

@@ -69,6 +69,7 @@ pub mod membership;
 pub mod mutants;
 pub mod overflow;
 pub mod read;
+pub mod record_address;
 pub mod recover;
 pub mod replicas;
 pub mod rows;

@@ -5,7 +5,7 @@ use manxdb_storage::{Appended, Durability, StorageError, Version, WriteBatch};
 use super::group::Verdict;
 use super::recent::Undo;
 use crate::error::TxnError;
-use crate::locks::LockKey;
+use crate::model::LockKey;
 use crate::model::TxnId;
 
 /// What only the leader of a group that is being staged touches.

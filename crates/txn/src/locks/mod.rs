@@ -19,11 +19,8 @@ use parking_lot::Mutex;
 
 use self::entry::Entry;
 use crate::error::TxnError;
-use crate::model::TxnId;
+use crate::model::{LockKey, TxnId};
 use crate::waiter::Waiter;
-
-/// A locked key.
-pub type LockKey = Arc<[u8]>;
 
 /// What a lock keeps others from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,7 +8,8 @@ use manxdb_storage::{Direction, KeyRange};
 use super::page::{covered, cut_behind};
 use super::{Patience, Transaction};
 use crate::error::TxnError;
-use crate::locks::{LockKey, Request, Strength};
+use crate::locks::{Request, Strength};
+use crate::model::LockKey;
 use crate::model::{IsolationLevel, Page, Snapshot};
 use crate::waiter::resolve;
 

@@ -28,8 +28,8 @@ use self::page::covered;
 use self::reads::Recorded;
 use self::used::{COMMIT_TRIES, KEPT_BYTES_MAX};
 use crate::error::TxnError;
-use crate::locks::{LockKey, Strength, Ticket};
-use crate::model::{Intent, IsolationLevel, Page, ReadSet, Snapshot, TxnId};
+use crate::locks::{Strength, Ticket};
+use crate::model::{Intent, IsolationLevel, LockKey, Page, ReadSet, Snapshot, TxnId};
 use crate::path::CommitPath;
 use crate::waiter::{Waiter, resolve};
 
