@@ -363,6 +363,36 @@ pub(super) fn draw_line(
     Ok(())
 }
 
+/// Corners of ✚ about its middle.
+const CROSS: [Pixel; 12] = [
+    (-5, -13),
+    (5, -13),
+    (5, -5),
+    (13, -5),
+    (13, 5),
+    (5, 5),
+    (5, 13),
+    (-5, 13),
+    (-5, 5),
+    (-13, 5),
+    (-13, -5),
+    (-5, -5),
+];
+
+/// Corners of ★ about its middle.
+const STAR: [Pixel; 10] = [
+    (0, -16),
+    (4, -5),
+    (15, -5),
+    (6, 2),
+    (9, 13),
+    (0, 6),
+    (-9, 13),
+    (-6, 2),
+    (-15, -5),
+    (-4, -5),
+];
+
 fn marker(
     root: &Canvas<'_>,
     (x, y): Pixel,
@@ -383,6 +413,8 @@ fn marker(
         Shape::Triangle => &[(0, -12), (11, 8), (-11, 8)],
         Shape::Diamond => &[(0, -13), (13, 0), (0, 13), (-13, 0)],
         Shape::Nabla => &[(0, 12), (11, -8), (-11, -8)],
+        Shape::Cross => &CROSS,
+        Shape::Star => &STAR,
     };
     if outline.is_empty() {
         return Ok(());

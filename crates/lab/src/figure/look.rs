@@ -1,13 +1,18 @@
 //! How lines are told apart.
 
-/// Colours that the colour-blind can tell apart (Okabe and Ito), dark enough for thin lines, from
-/// dark to light: in grey the shapes of the markers tell the rest.
-const COLOURS: [(u8, u8, u8); 5] = [
+/// How many looks differ.
+const LOOKS: usize = 7;
+
+/// Colours that the colour-blind can tell apart, dark enough for thin lines: five after Okabe and
+/// Ito, a dark red and a violet. In grey the shapes of the markers tell the rest.
+const COLOURS: [(u8, u8, u8); LOOKS] = [
     (0, 90, 160),
     (196, 78, 0),
     (0, 130, 95),
     (170, 75, 135),
     (70, 70, 70),
+    (120, 0, 30),
+    (80, 40, 200),
 ];
 
 /// Outline of a marker.
@@ -23,6 +28,10 @@ pub enum Shape {
     Diamond,
     /// ▼
     Nabla,
+    /// ✚
+    Cross,
+    /// ★
+    Star,
     /// Nothing: points are too many for markers.
     None,
     /// No line: from zero a bar up to each value, light from there to the highest.
@@ -39,12 +48,14 @@ impl Shape {
     }
 }
 
-const SHAPES: [Shape; 5] = [
+const SHAPES: [Shape; LOOKS] = [
     Shape::Circle,
     Shape::Square,
     Shape::Triangle,
     Shape::Diamond,
     Shape::Nabla,
+    Shape::Cross,
+    Shape::Star,
 ];
 
 /// How a line is drawn.
@@ -59,7 +70,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// The look of the first, second, … of several things. Five differ.
+    /// The look of the first, second, … of several things. Seven differ.
     #[must_use]
     pub fn of(number: usize) -> Self {
         Self {
@@ -113,9 +124,71 @@ mod tests {
         }
     }
 
+    /// What people see of a colour whose red cones (`of_red`) or green ones do not work: linear light,
+    /// by the matrices of Machado, Oliveira and Fernandes, "A Physiologically-based Model for
+    /// Simulation of Color Vision Deficiency" (2009), at full severity.
+    fn without_cones((red, green, blue): (u8, u8, u8), of_red: bool) -> [f64; 3] {
+        let linear = [red, green, blue].map(|part| (f64::from(part) / 255.0).powf(2.2));
+        let matrix = if of_red {
+            [
+                [0.152_286, 1.052_583, -0.204_868],
+                [0.114_503, 0.786_281, 0.099_216],
+                [-0.003_882, -0.048_116, 1.051_998],
+            ]
+        } else {
+            [
+                [0.367_322, 0.860_646, -0.227_968],
+                [0.280_085, 0.672_501, 0.047_413],
+                [-0.011_820, 0.042_940, 0.968_881],
+            ]
+        };
+        matrix.map(|row| {
+            let all = row.iter().zip(linear);
+            all.map(|(by, part)| by * part).sum::<f64>().clamp(0.0, 1.0)
+        })
+    }
+
+    /// How far apart two colours look: the distance in CIELAB.
+    fn apart(one: [f64; 3], other: [f64; 3]) -> f64 {
+        let lab = |[red, green, blue]: [f64; 3]| {
+            let curve = |part: f64| {
+                if part > 0.008_856 {
+                    part.cbrt()
+                } else {
+                    7.787 * part + 16.0 / 116.0
+                }
+            };
+            let x = curve((0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.9505);
+            let y = curve(0.2126 * red + 0.7152 * green + 0.0722 * blue);
+            let z = curve((0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.089);
+            [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+        };
+        let (one, other) = (lab(one), lab(other));
+        let squares = one
+            .iter()
+            .zip(other)
+            .map(|(one, other)| (one - other).powi(2));
+        squares.sum::<f64>().sqrt()
+    }
+
+    #[test]
+    fn the_colour_blind_can_tell_any_two_colours_apart() {
+        for one in 0..LOOKS {
+            for other in 0..one {
+                for of_red in [true, false] {
+                    let [first, second] =
+                        [one, other].map(|place| without_cones(COLOURS[place], of_red));
+                    // A difference of 2 is just seen side by side.
+                    let far = apart(first, second);
+                    assert!(far > 15.0, "{one} and {other}: {far:.1}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn no_two_looks_share_colour_or_shape() {
-        for one in 0..5 {
+        for one in 0..LOOKS {
             for other in 0..one {
                 assert_ne!(Look::of(one).colour, Look::of(other).colour);
                 assert_ne!(Look::of(one).shape, Look::of(other).shape);

@@ -11,17 +11,15 @@ use manxdb_lab::baselines::{JanusSystem, SlogSystem};
 use manxdb_lab::scenario::Scenario;
 use manxdb_lab::simulate::simulate;
 use manxdb_lab::systems::{Candidate, Cluster, SystemName};
-use manxdb_test_harness::seeds;
 use manxdb_workloads::append::Settings;
 use manxdb_workloads::tpcc::{Parameters, Scale};
 use manxdb_workloads::{Topology, Workload};
 
-use crate::common::baselines::{floors, is_found, lists};
+use crate::common::baselines::{floors, is_found, keeps, takes};
 
 #[test]
 fn janus_takes_two_round_trips_and_a_way_for_each_value() {
-    let found = floors::<JanusSystem>(0, Nanos::ZERO);
-    assert_eq!(found, JANUS.trim(), "found:\n{found}\n");
+    takes::<JanusSystem>(0, Nanos::ZERO, JANUS);
 }
 
 /// Milliseconds: two round trips of the client; a value from region to region leaves when its piece
@@ -71,10 +69,7 @@ a third region waits for the second     315.001  100.000 global log  200.000 net
 
 #[test]
 fn janus_is_strict() {
-    for seed in 0..seeds(10) {
-        let found = lists(seed, Promise::Strict, JanusSystem::build);
-        assert!(found.is_empty(), "seed {seed}: {found:#?}");
-    }
+    keeps(Promise::Strict, 10, JanusSystem::build);
 }
 
 fn janus(mutant: JanusMutant) -> impl Fn(Cluster) -> JanusSystem + Copy {
@@ -106,17 +101,14 @@ fn ancestors_that_are_not_awaited_are_found() {
 #[test]
 fn slog_is_serializable_however_rows_are_released() {
     for release in [Release::Transaction, Release::Piece] {
-        let build = |cluster| {
+        let build = move |cluster| {
             let options = SlogOptions {
                 release,
                 ..SlogOptions::default()
             };
             SlogSystem::of(cluster, options)
         };
-        for seed in 0..seeds(5) {
-            let found = lists(seed, Promise::Serializable, build);
-            assert!(found.is_empty(), "{release:?}, seed {seed}: {found:#?}");
-        }
+        keeps(Promise::Serializable, 5, build);
     }
 }
 

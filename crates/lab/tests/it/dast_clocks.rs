@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use manxdb_core::Nanos;
+use manxdb_dast::Crossing;
 use manxdb_lab::load::Made;
 use manxdb_lab::scenario::Scenario;
 use manxdb_lab::simulate::simulate;
@@ -19,8 +20,11 @@ fn local_latencies_are_as_before_once_a_paused_manager_goes_on() {
         cross_region: 0.1,
         theta: 0.5,
     };
-    for millis in [5, 12, 20, 30, 45] {
+    let pauses = [5, 12, 20, 30, 45].map(|millis| (Crossing::Anticipated, millis));
+    let ahead = [12, 45].map(|millis| (Crossing::Ahead, millis));
+    for (crossing, millis) in pauses.into_iter().chain(ahead) {
         let mut scenario = Scenario::new(topology, workload);
+        scenario.crossing = crossing;
         scenario.clients_per_shard = 2;
         scenario.measured = Nanos::from_secs(2);
         let leader = scenario.shape().servers() - 6;
@@ -34,7 +38,7 @@ fn local_latencies_are_as_before_once_a_paused_manager_goes_on() {
         let longest = after.filter_map(Made::latency).max();
         assert!(
             longest <= Some(Nanos::from_micros(15_002)),
-            "paused for {millis} ms: {longest:?}"
+            "{crossing:?}, paused for {millis} ms: {longest:?}"
         );
     }
 }

@@ -2,17 +2,16 @@
 //! of: 5 ms and 100 ms there and back, CPUs that take no time, right clocks.
 #![allow(clippy::unwrap_used)]
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use manxdb_core::Nanos;
-use manxdb_dast::{Ask, Crossing, Level, Options, Shared, Topology};
+use manxdb_dast::{Crossing, Level, Options, Shared, Topology};
 use manxdb_lab::dast::{DastSystem, paper_links, place};
 use manxdb_lab::why::Why;
-use manxdb_sim::{SimTime, World, WorldOptions};
+use manxdb_sim::{World, WorldOptions};
 use manxdb_txn::procedure::Registry;
 
-use crate::common::chain::{Again, ByPartition, Chain, NOTHING};
+use crate::common::chain::{ByPartition, Chain, Chained, NOTHING, chain, last_of, line};
 
 const TOPOLOGY: Topology = Topology {
     regions: 4,
@@ -21,12 +20,7 @@ const TOPOLOGY: Topology = Topology {
 
 /// A transaction at a level, asked so long after a round of reports: the third of its kind, when
 /// regions know how long a decision takes.
-fn floor(
-    crossing: Crossing,
-    pieces: &[(u8, u8)],
-    level: Level,
-    after_report: Nanos,
-) -> (Nanos, Why) {
+fn floor(crossing: Crossing, pieces: Chained, level: Level, after_report: Nanos) -> (Nanos, Why) {
     let procedures = Registry::default();
     procedures.register(Arc::new(Chain));
     let shared = Shared {
@@ -43,106 +37,112 @@ fn floor(
     let (places, clients) = place(TOPOLOGY, 1, lan, wan);
     let mut options = WorldOptions::new(1, places);
     options.explain = true;
-    let mut world = World::new(DastSystem::new(shared), options);
-    let times = [1, 2, 3].map(|second| SimTime::from_secs(second) + after_report);
-    let mut again = Again::new(
-        clients[0].0,
-        Ask {
-            procedure: "chain".into(),
-            args: pieces
-                .iter()
-                .flat_map(|(shard, needs)| [*shard, *needs])
-                .collect(),
-            level,
-            home: clients[0].1,
-        },
-        times.to_vec(),
-    );
-    world.run_until(&mut again, SimTime::from_secs(5)).unwrap();
-    again.last.unwrap()
+    let world = World::new(DastSystem::new(shared), options);
+    let (client, home) = clients[0];
+    let ask = chain(pieces.iter().copied(), level, home);
+    last_of(world, client, ask, 3, after_report)
 }
 
-fn line(name: &str, (latency, why): (Nanos, Why)) -> String {
-    let mut line = format!("{name:<42} {:>8.3}", latency.as_millis_f64());
-    for (reason, span) in why.parts {
-        let _ = write!(line, "  {:.3} {reason}", span.as_millis_f64());
-    }
-    line
-}
+const ONE: Chained = &[(0, NOTHING)];
+const TWO: Chained = &[(0, NOTHING), (2, NOTHING)];
 
-/// A name, a level, and the pieces: shards, and whose value each waits for.
-type Case = (&'static str, Level, &'static [(u8, u8)]);
+/// Shard 0 is the client's; 1 is in its region, 2, 4 and 6 are in the others. Microseconds after a
+/// report, a level, and the pieces.
+const CASES: [(&str, u64, Level, Chained); 17] = [
+    (
+        "one shard, 1 µs after a report",
+        1,
+        Level::Serializable,
+        ONE,
+    ),
+    (
+        "one shard, 1250 µs after a report",
+        1_250,
+        Level::Serializable,
+        ONE,
+    ),
+    (
+        "one shard, 2499 µs after a report",
+        2_499,
+        Level::Serializable,
+        ONE,
+    ),
+    (
+        "one shard, 2500 µs after a report",
+        2_500,
+        Level::Serializable,
+        ONE,
+    ),
+    (
+        "two shards of a region",
+        1_250,
+        Level::Serializable,
+        &[(0, NOTHING), (1, NOTHING)],
+    ),
+    (
+        "another shard of the region",
+        1_250,
+        Level::Serializable,
+        &[(1, NOTHING)],
+    ),
+    (
+        "home waits for the other shard",
+        1_250,
+        Level::Serializable,
+        &[(0, 1), (1, NOTHING)],
+    ),
+    ("one shard, strict", 1_250, Level::Strict, ONE),
+    ("2 regions", 1_250, Level::Serializable, TWO),
+    (
+        "3 regions",
+        1_250,
+        Level::Serializable,
+        &[(0, NOTHING), (2, NOTHING), (4, NOTHING)],
+    ),
+    (
+        "4 regions",
+        1_250,
+        Level::Serializable,
+        &[(0, NOTHING), (2, NOTHING), (4, NOTHING), (6, NOTHING)],
+    ),
+    (
+        "2 others, none at home",
+        1_250,
+        Level::Serializable,
+        &[(2, NOTHING), (4, NOTHING)],
+    ),
+    (
+        "one shard, in another region",
+        1_250,
+        Level::Serializable,
+        &[(2, NOTHING)],
+    ),
+    (
+        "home waits for another region",
+        1_250,
+        Level::Serializable,
+        &[(0, 1), (2, NOTHING)],
+    ),
+    (
+        "another region waits for home",
+        1_250,
+        Level::Serializable,
+        &[(0, NOTHING), (2, 0)],
+    ),
+    (
+        "a third region waits for the second",
+        1_250,
+        Level::Serializable,
+        &[(0, NOTHING), (2, NOTHING), (4, 1)],
+    ),
+    ("2 regions, strict", 1_250, Level::Strict, TWO),
+];
 
-/// Shard 0 is the client's; 1 is in its region, 2, 4 and 6 are in the others.
 fn floors(crossing: Crossing) -> String {
-    let one: &[(u8, u8)] = &[(0, NOTHING)];
-    let mut lines = Vec::new();
-    for micros in [1, 1_250, 2_499, 2_500] {
-        let name = format!("one shard, {micros} µs after a report");
+    let lines = CASES.map(|(name, micros, level, pieces)| {
         let after_report = Nanos::from_micros(micros);
-        let floor = floor(crossing, one, Level::Serializable, after_report);
-        lines.push(line(&name, floor));
-    }
-    let two: &[(u8, u8)] = &[(0, NOTHING), (2, NOTHING)];
-    let cases: [Case; 13] = [
-        (
-            "two shards of a region",
-            Level::Serializable,
-            &[(0, NOTHING), (1, NOTHING)],
-        ),
-        (
-            "another shard of the region",
-            Level::Serializable,
-            &[(1, NOTHING)],
-        ),
-        (
-            "home waits for the other shard",
-            Level::Serializable,
-            &[(0, 1), (1, NOTHING)],
-        ),
-        ("one shard, strict", Level::Strict, one),
-        ("2 regions", Level::Serializable, two),
-        (
-            "3 regions",
-            Level::Serializable,
-            &[(0, NOTHING), (2, NOTHING), (4, NOTHING)],
-        ),
-        (
-            "4 regions",
-            Level::Serializable,
-            &[(0, NOTHING), (2, NOTHING), (4, NOTHING), (6, NOTHING)],
-        ),
-        (
-            "2 others, none at home",
-            Level::Serializable,
-            &[(2, NOTHING), (4, NOTHING)],
-        ),
-        (
-            "one shard, in another region",
-            Level::Serializable,
-            &[(2, NOTHING)],
-        ),
-        (
-            "home waits for another region",
-            Level::Serializable,
-            &[(0, 1), (2, NOTHING)],
-        ),
-        (
-            "another region waits for home",
-            Level::Serializable,
-            &[(0, NOTHING), (2, 0)],
-        ),
-        (
-            "a third region waits for the second",
-            Level::Serializable,
-            &[(0, NOTHING), (2, NOTHING), (4, 1)],
-        ),
-        ("2 regions, strict", Level::Strict, two),
-    ];
-    for (name, level, pieces) in cases {
-        let floor = floor(crossing, pieces, level, Nanos::from_micros(1_250));
-        lines.push(line(name, floor));
-    }
+        line(name, 42, floor(crossing, pieces, level, after_report))
+    });
     lines.join("\n")
 }
 

@@ -1,15 +1,16 @@
 //! What the levels promise, on a history made for it: the transactions of the reference's §1.5.
 //!
 //! A cross-region transaction writes lists in regions 0 and 1. Region 1 decides and runs it; the
-//! decision is slow on its way to region 0, whose clocks stay below its floor meanwhile. Somebody
-//! in region 2 reads the list in region 1 and finds the element; then the list in region 0.
+//! decision, or its place and the marks behind it, is slow on its way to region 0, whose clocks stay
+//! below its floor, or the bound, meanwhile. A client in region 2 reads the list in region 1 and finds
+//! the element; then the list in region 0.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 
 use manxdb_checker::append::{History, Level as Promise, Operation as Observed, check};
 use manxdb_core::{Nanos, NodeId, RequestId};
-use manxdb_dast::{Answer, Ask, Level, Options};
+use manxdb_dast::{Answer, Ask, Crossing, Level, Options};
 use manxdb_lab::append::shared;
 use manxdb_lab::dast::{DastSystem, paper_links, place};
 use manxdb_sim::{Driver, Outside, SimTime, World, WorldOptions};
@@ -127,8 +128,12 @@ struct Told {
     late: bool,
 }
 
-fn run(level: Level, is_one_session: bool) -> Told {
-    let shared = shared(TOPOLOGY, Options::default());
+fn run(crossing: Crossing, level: Level, is_one_session: bool) -> Told {
+    let options = Options {
+        crossing,
+        ..Options::default()
+    };
+    let shared = shared(TOPOLOGY, options);
     let (lan, wan) = paper_links();
     let (places, clients) = place(shared.topology, 2, lan, wan);
     let of = |home| clients.iter().filter(move |(_, shard)| *shard == home);
@@ -140,8 +145,13 @@ fn run(level: Level, is_one_session: bool) -> Told {
         calls: BTreeMap::new(),
     };
     let mut world = World::new(DastSystem::new(shared), WorldOptions::new(1, places));
-    // What region 1 asks of region 0 is on its way by then, and its decision is not.
-    world.schedule("550ms+1s delay r1>r0 400ms".parse().unwrap());
+    let slow = match crossing {
+        // What region 1 asks of region 0 is on its way by then, and its decision is not.
+        Crossing::Anticipated => "550ms+1s delay r1>r0 400ms",
+        // The place that region 1 gives is not.
+        Crossing::Ahead => "500ms+1s delay r1>r0 400ms",
+    };
+    world.schedule(slow.parse().unwrap());
     world.run_until(&mut story, SimTime::from_secs(5)).unwrap();
     let transactions = story.calls.iter().map(|(id, call)| {
         let (at, answer) = call.answered.as_ref().unwrap();
@@ -177,29 +187,34 @@ fn is_valid(history: &History, promise: Promise) -> bool {
 
 #[test]
 fn under_serializable_a_session_that_moves_between_regions_sees_time_run_backwards() {
-    let seen = run(Level::Serializable, true);
-    assert!(seen.early && !seen.late, "the anomaly");
-    assert!(is_valid(&seen.history, Promise::Serializable));
-    assert!(!is_valid(&seen.history, Promise::Session));
+    for crossing in Crossing::ALL {
+        let seen = run(crossing, Level::Serializable, true);
+        assert!(seen.early && !seen.late, "the anomaly, {crossing:?}");
+        assert!(is_valid(&seen.history, Promise::Serializable));
+        assert!(!is_valid(&seen.history, Promise::Session));
+    }
 }
 
 #[test]
 fn under_session_it_sees_what_it_has_seen_and_another_client_may_not() {
-    let seen = run(Level::Session, true);
-    assert!(seen.early && seen.late);
-    assert!(is_valid(&seen.history, Promise::Session));
-    // Two clients that tell each other by other ways are two sessions.
-    let seen = run(Level::Session, false);
-    assert!(seen.early && !seen.late);
-    assert!(is_valid(&seen.history, Promise::Session));
-    assert!(!is_valid(&seen.history, Promise::Strict));
+    for crossing in Crossing::ALL {
+        let seen = run(crossing, Level::Session, true);
+        assert!(seen.early && seen.late, "{crossing:?}");
+        assert!(is_valid(&seen.history, Promise::Session));
+        // Two clients that tell each other by other ways are two sessions.
+        let seen = run(crossing, Level::Session, false);
+        assert!(seen.early && !seen.late, "{crossing:?}");
+        assert!(is_valid(&seen.history, Promise::Session));
+        assert!(!is_valid(&seen.history, Promise::Strict));
+    }
 }
 
 #[test]
 fn under_strict_whoever_asks_later_sees_it() {
-    for is_one_session in [true, false] {
-        let seen = run(Level::Strict, is_one_session);
-        assert!(seen.early && seen.late);
+    let both = Crossing::ALL.map(|crossing| [(crossing, true), (crossing, false)]);
+    for (crossing, is_one_session) in both.into_iter().flatten() {
+        let seen = run(crossing, Level::Strict, is_one_session);
+        assert!(seen.early && seen.late, "{crossing:?}");
         assert!(is_valid(&seen.history, Promise::Strict));
     }
 }

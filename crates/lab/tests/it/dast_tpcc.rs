@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use manxdb_core::Nanos;
-use manxdb_dast::Options;
+use manxdb_dast::{Crossing, Options};
 use manxdb_lab::dast::{DastSystem, paper_links, place};
 use manxdb_lab::load::{Load, LoadOptions, percentile};
 use manxdb_lab::tpcc::{Mix, TpccLoad, system};
@@ -18,8 +18,23 @@ struct Run {
     until: SimTime,
 }
 
-fn run(topology: Topology, clients: u32, mix: Mix, (lan, wan): (Link, Link), millis: u64) -> Run {
-    let system = system(topology, Scale::tiny(), Options::default());
+fn run(topology: Topology, clients: u32, mix: Mix, links: (Link, Link), millis: u64) -> Run {
+    run_with(Crossing::Anticipated, topology, clients, mix, links, millis)
+}
+
+fn run_with(
+    crossing: Crossing,
+    topology: Topology,
+    clients: u32,
+    mix: Mix,
+    (lan, wan): (Link, Link),
+    millis: u64,
+) -> Run {
+    let options = Options {
+        crossing,
+        ..Options::default()
+    };
+    let system = system(topology, Scale::tiny(), options);
     let (places, clients) = place(system.shared().topology, clients, lan, wan);
     let mut world = World::new(system, WorldOptions::new(1, places));
     let until = SimTime::from_millis(millis);
@@ -76,23 +91,19 @@ fn all_five_transactions_leave_consistent_rows_on_every_replica() {
         regions: 2,
         shards_per_region: 2,
     };
-    let run = run(
-        topology,
-        6,
-        Mix::Tpcc(Parameters::as_published()),
-        paper_links(),
-        4_000,
-    );
-    for replica in 0..3 {
-        let wrong = check(
-            &run.rows(replica),
-            topology,
-            Scale::tiny(),
-            PaymentSums::Tpcc,
-        );
-        assert!(wrong.is_empty(), "replica {replica}: {wrong:#?}");
+    let mix = Mix::Tpcc(Parameters::as_published());
+    for crossing in Crossing::ALL {
+        let run = run_with(crossing, topology, 6, mix, paper_links(), 4_000);
+        for replica in 0..3 {
+            let rows = run.rows(replica);
+            let wrong = check(&rows, topology, Scale::tiny(), PaymentSums::Tpcc);
+            assert!(
+                wrong.is_empty(),
+                "{crossing:?}, replica {replica}: {wrong:#?}"
+            );
+        }
+        assert!(run.load.made().len() > 1_000, "{crossing:?}");
     }
-    assert!(run.load.made().len() > 1_000);
 }
 
 /// The targets: 16 clients a shard, a tenth of the payments across regions, two fifths of them by

@@ -9,12 +9,11 @@ use manxdb_lab::baselines::TapirSystem;
 use manxdb_lab::systems::{Candidate as _, Cluster};
 use manxdb_test_harness::seeds;
 
-use crate::common::baselines::{floors, is_found, lists, lists_with_clocks};
+use crate::common::baselines::{is_found, keeps, lists_with_clocks, takes};
 
 #[test]
 fn tapir_takes_a_round_trip_for_each_level_and_one_to_prepare() {
-    let found = floors::<TapirSystem>(0, Nanos::ZERO);
-    assert_eq!(found, TAPIR.trim(), "found:\n{found}\n");
+    takes::<TapirSystem>(0, Nanos::ZERO, TAPIR);
 }
 
 /// Milliseconds: a value travels by way of the client.
@@ -35,10 +34,7 @@ fn tapir(options: TapirOptions) -> impl Fn(Cluster) -> TapirSystem + Copy {
 
 #[test]
 fn tapir_is_strict() {
-    for seed in 0..seeds(10) {
-        let found = lists(seed, Promise::Strict, TapirSystem::build);
-        assert!(found.is_empty(), "seed {seed}: {found:#?}");
-    }
+    keeps(Promise::Strict, 10, TapirSystem::build);
 }
 
 /// Clocks that are off by more than a local transaction takes.
@@ -61,10 +57,7 @@ fn published() -> TapirOptions {
 
 #[test]
 fn the_published_rule_is_serializable() {
-    for seed in 0..seeds(5) {
-        let found = lists(seed, Promise::Serializable, tapir(published()));
-        assert!(found.is_empty(), "seed {seed}: {found:#?}");
-    }
+    keeps(Promise::Serializable, 5, tapir(published()));
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
         workload: Workload::Tpcc,
         ..scale.trial()
     });
-    scale.repeated_of(&[SystemName::Dast], seed, trials.collect())
+    scale.repeated(seed, trials.collect())
 }
 
 fn at(trial: &Trial) -> f64 {

@@ -7,7 +7,7 @@
 //! | `tpca` | skew of the keys, TPC-A | [`skew`] |
 //! | `scalability` | regions, TPC-C | [`regions`] |
 //! | `robust` | jitter of the wide network, TPC-C | [`jitter`] |
-//! | `systems` | clients, Payment, beside Janus, SLOG, TAPIR and Detock | [`systems`] |
+//! | `systems` | clients, Payment, without the CPU model | [`systems`] |
 //! | `targets` | ManxDB's own targets, Payment, with and without the CPU model | [`targets`] |
 //!
 //! The first five are those of "Achieving low tail-latency and high scalability for serializable

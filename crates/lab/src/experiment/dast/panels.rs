@@ -1,9 +1,11 @@
 //! The five panels that the paper's experiments share.
 
 use super::{At, Data, Experiment, Record, series};
-use crate::figure::{Axes, Figure, Line, Mark, Panel};
+use crate::figure::{Axes, Figure, Line, Mark, Panel, Scale};
 use crate::systems::SystemName;
 use crate::trial::{Cpu, TrialOutcome};
+
+const LATENCY: &str = "latency (ms)";
 
 /// Published values, panel by panel.
 #[derive(Default)]
@@ -34,16 +36,19 @@ pub(super) fn flat(all: &[At<'_>], number: fn(&TrialOutcome) -> f64) -> Vec<Mark
     first.map(level).into_iter().collect()
 }
 
-/// A number of the outcome as a line per system, whose name ends in `suffix`.
+/// A number of the outcome as a line for each of some systems, whose name ends in `suffix`.
 fn lines(
     experiment: &Experiment,
     data: &Data,
+    systems: &[SystemName],
     suffix: &str,
     number: impl Fn(&TrialOutcome) -> f64 + Copy,
 ) -> Vec<Line> {
     let of_system = |system: SystemName| {
         let points = points(experiment, data, system);
-        let points: Vec<_> = points.iter().map(|at| at.point(number)).collect();
+        let points = points.iter().map(|at| at.point(number));
+        // Where nothing was answered there is nothing to draw.
+        let points: Vec<_> = points.filter(|point| point.low > 0.0).collect();
         let look = system.look();
         Line {
             name: format!("{}{suffix}", system.title()),
@@ -55,27 +60,38 @@ fn lines(
             points,
         }
     };
-    let all = SystemName::ALL.into_iter().map(of_system);
+    let all = systems.iter().copied().map(of_system);
     all.filter(|line| !line.points.is_empty()).collect()
 }
 
-/// Median, tail or rate of all systems, five panels and the legend.
+/// Median, tail and rate of all systems, five panels and the legend.
 pub(super) fn five(experiment: &Experiment, data: &Data, title: &str, marks: Marks) -> Figure {
+    // Latencies of one system are a hundred times those of another.
+    let latencies = Axes {
+        y: Scale::Log,
+        ..Axes::default()
+    };
     let panel = |title: &str, y_label: &str, lines, marks| Panel {
         title: title.into(),
         x_label: experiment.swept.into(),
         y_label: y_label.into(),
-        axes: Axes::default(),
+        axes: if y_label == LATENCY {
+            latencies
+        } else {
+            Axes::default()
+        },
         lines,
         marks,
     };
-    let line = |number: fn(&TrialOutcome) -> f64| lines(experiment, data, "", number);
+    let all = &SystemName::COMPARED;
+    let line = |number: fn(&TrialOutcome) -> f64| lines(experiment, data, all, "", number);
     let tail = |p99: fn(&TrialOutcome) -> f64, p95: fn(&TrialOutcome) -> f64| {
-        let mut both = lines(experiment, data, ", 95th percentile", p95);
+        // The artifact's figures have the 95th for the 99th.
+        let dast = &[SystemName::Dast];
+        let mut both = lines(experiment, data, dast, ", 95th percentile", p95);
         both.extend(line(p99));
         both
     };
-    let latency = "latency (ms)";
     let throughput = line(|outcome| outcome.throughput / 1_000.0);
     let local_median = line(|outcome| outcome.local.p50);
     let local_tail = tail(|outcome| outcome.local.p99, |outcome| outcome.local.p95);
@@ -91,17 +107,17 @@ pub(super) fn five(experiment: &Experiment, data: &Data, title: &str, marks: Mar
             throughput,
             marks.throughput,
         ),
-        panel("IRT, median", latency, local_median, marks.local_median),
+        panel("IRT, median", LATENCY, local_median, marks.local_median),
         panel(
             "IRT, 99th percentile",
-            latency,
+            LATENCY,
             local_tail,
             marks.local_tail,
         ),
-        panel("CRT, median", latency, cross_median, marks.cross_median),
+        panel("CRT, median", LATENCY, cross_median, marks.cross_median),
         panel(
             "CRT, 99th percentile",
-            latency,
+            LATENCY,
             cross_tail,
             marks.cross_tail,
         ),

@@ -91,7 +91,7 @@ fn seconds(millis: u64) -> f64 {
 
 fn numbers(text: &mut String, experiment: &Experiment, data: &Data) {
     text.push_str("## Numbers\n\nMedians over the seeds. Latencies in milliseconds.\n\n");
-    for system in SystemName::ALL.into_iter().chain([SystemName::Ahead]) {
+    for system in SystemName::COMPARED {
         let belongs = |record: &Record| record.trial.system == system;
         let points = series(&data.records, belongs, |record| {
             experiment.at(&record.trial)

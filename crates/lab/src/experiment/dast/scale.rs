@@ -36,7 +36,7 @@ impl Scale {
 
     /// Each of the trials with each system and with each seed from `seed` on.
     pub(super) fn repeated(self, seed: u64, trials: Vec<Trial>) -> Vec<Trial> {
-        self.repeated_of(&SystemName::ALL, seed, trials)
+        self.repeated_of(&SystemName::COMPARED, seed, trials)
     }
 
     /// Each of the trials with each of these systems and with each seed from `seed` on.

@@ -4,7 +4,7 @@ mod claims;
 
 use super::panels::notes;
 use super::{At, Data, Experiment, Record, Scale, series};
-use crate::figure::{Axes, Figure, Line, Look, Mark, Panel};
+use crate::figure::{Axes, Figure, Line, Mark, Panel};
 use crate::systems::SystemName;
 use crate::trial::{Cpu, PaymentSums, Trial, TrialOutcome, Workload};
 
@@ -213,11 +213,9 @@ fn panel(
             Cpu::Free => format!("{}, message delays only", system.title()),
             Cpu::Modelled => format!("{}, CPU model on", system.title()),
         },
-        look: match (system, cpu) {
-            (SystemName::Dast, Cpu::Free) => Look::of(0),
-            (SystemName::Dast, Cpu::Modelled) => Look::of(1).secondary(),
-            (_, Cpu::Free) => Look::of(2),
-            (_, Cpu::Modelled) => Look::of(3).secondary(),
+        look: match cpu {
+            Cpu::Free => system.look(),
+            Cpu::Modelled => system.look().secondary(),
         },
         points: along(data, sweep, system, cpu)
             .iter()

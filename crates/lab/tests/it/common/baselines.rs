@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use manxdb_checker::append::{History, Level as Promise, Operation, Outcome, check};
-use manxdb_common::{Ask, Level};
+use manxdb_common::Level;
 use manxdb_core::Nanos;
 use manxdb_lab::append::{AppendLoad, history};
 use manxdb_lab::dast::paper_links;
@@ -14,15 +14,13 @@ use manxdb_lab::load::{Load, LoadOptions};
 use manxdb_lab::systems::{Candidate, Cluster, HoldsReplica as _};
 use manxdb_lab::why::Why;
 use manxdb_sim::{SimTime, World, WorldOptions};
+use manxdb_test_harness::seeds;
 use manxdb_txn::procedure::{Registry, ShardId};
 use manxdb_txn::rows::{NoRows, Rows};
 use manxdb_workloads::Topology;
 use manxdb_workloads::append::{Append, Settings};
 
-use crate::common::chain::{Again, Chain, NOTHING};
-
-/// Pieces: the shard of each, and whose value it waits for.
-type Chained = &'static [(u8, u8)];
+use crate::common::chain::{Chain, Chained, NOTHING, chain, last_of, line};
 
 const FOUR: Topology = Topology {
     regions: 4,
@@ -52,30 +50,13 @@ fn floor<S: Candidate>(home: usize, pieces: Chained, asked: Nanos) -> (Nanos, Wh
     let (places, clients) = system.place(1, lan, wan);
     let mut options = WorldOptions::new(1, places);
     options.explain = true;
-    let mut world = World::new(system, options);
-    let first = u8::try_from(clients[home].1.0).unwrap();
-    let ask = Ask {
-        procedure: "chain".into(),
-        // The shard of a case counts from the client's.
-        args: pieces
-            .iter()
-            .flat_map(|(shard, needs)| [(shard + first) % 8, *needs])
-            .collect(),
-        level: Level::Serializable,
-        home: clients[home].1,
-    };
-    let times = [1, 2].map(|second| SimTime::from_secs(second) + asked);
-    let mut again = Again::new(clients[home].0, ask, times.to_vec());
-    world.run_until(&mut again, SimTime::from_secs(4)).unwrap();
-    again.last.unwrap()
-}
-
-fn line(name: &str, (latency, why): (Nanos, Why)) -> String {
-    let mut line = format!("{name:<38} {:>8.3}", latency.as_millis_f64());
-    for (reason, span) in why.parts {
-        let _ = write!(line, "  {:.3} {reason}", span.as_millis_f64());
-    }
-    line
+    let world = World::new(system, options);
+    let (client, shard) = clients[home];
+    let first = u8::try_from(shard.0).unwrap();
+    // The shard of a case counts from the client's.
+    let pieces = pieces.iter().map(|(to, needs)| ((to + first) % 8, *needs));
+    let ask = chain(pieces, Level::Serializable, shard);
+    last_of(world, client, ask, 2, asked)
 }
 
 /// Shard 0 is the client's; 1 is in its region, 2, 4 and 6 are in the next ones.
@@ -94,8 +75,22 @@ const CASES: [(&str, Chained); 8] = [
 ];
 
 pub fn floors<S: Candidate>(home: usize, asked: Nanos) -> String {
-    let of = |(name, pieces): &(&str, Chained)| line(name, floor::<S>(home, pieces, asked));
+    let of = |(name, pieces): &(&str, Chained)| line(name, 38, floor::<S>(home, pieces, asked));
     CASES.iter().map(of).collect::<Vec<_>>().join("\n")
+}
+
+/// Each case takes what a table says, for a client of a shard's region.
+pub fn takes<S: Candidate>(home: usize, asked: Nanos, table: &str) {
+    let found = floors::<S>(home, asked);
+    assert_eq!(found, table.trim(), "found:\n{found}\n");
+}
+
+/// Nothing is wrong with runs of lists, of so many seeds.
+pub fn keeps<S: Candidate>(promise: Promise, count: u64, build: impl Fn(Cluster) -> S + Copy) {
+    for seed in 0..seeds(count) {
+        let found = lists(seed, promise, build);
+        assert!(found.is_empty(), "{promise:?}, seed {seed}: {found:#?}");
+    }
 }
 
 /// Everything found wrong with a run of lists.

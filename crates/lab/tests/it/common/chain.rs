@@ -1,11 +1,12 @@
 //! One transaction after the other, each a chain of pieces: for latencies without load.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
-use manxdb_common::{Answer, Ask};
+use manxdb_common::{Answer, Ask, Level};
 use manxdb_core::{Core, Nanos, NodeId, RequestId};
 use manxdb_lab::why::Why;
-use manxdb_sim::{Driver, Outside, SimTime, System};
+use manxdb_sim::{Driver, Outside, SimTime, System, World};
 use manxdb_storage::KeyRange;
 use manxdb_txn::procedure::{
     Placement, Procedure, ProcedureError, ProcedurePiece, RowView, ShardId, Slot, Touch, Values,
@@ -69,26 +70,63 @@ impl Placement for ByPartition {
     }
 }
 
+/// Pieces: the shard of each, and the place of the piece whose value it waits for.
+pub type Chained = &'static [(u8, u8)];
+
+/// A call of a chain.
+pub fn chain(pieces: impl IntoIterator<Item = (u8, u8)>, level: Level, home: ShardId) -> Ask {
+    let pairs = pieces.into_iter().map(|(shard, needs)| [shard, needs]);
+    Ask {
+        procedure: "chain".into(),
+        args: pairs.flatten().collect(),
+        level,
+        home,
+    }
+}
+
+/// What a call takes that is asked in each of so many seconds, so long after it has begun: the last
+/// time, and why.
+pub fn last_of<S>(
+    mut world: World<S>,
+    client: NodeId,
+    ask: Ask,
+    seconds: u64,
+    after: Nanos,
+) -> (Nanos, Why)
+where
+    S: System,
+    S::Core: Core<Request = Ask, Reply = Answer>,
+{
+    let times = (1..=seconds).map(|second| SimTime::from_secs(second) + after);
+    let mut again = Again {
+        client,
+        ask,
+        times: times.collect(),
+        asked: BTreeMap::new(),
+        last: None,
+    };
+    let until = SimTime::from_secs(seconds + 2);
+    world.run_until(&mut again, until).unwrap();
+    again.last.unwrap()
+}
+
+/// A line of a table: a name, milliseconds, and what they went into.
+pub fn line(name: &str, width: usize, (latency, why): (Nanos, Why)) -> String {
+    let mut line = format!("{name:<width$} {:>8.3}", latency.as_millis_f64());
+    for (reason, span) in why.parts {
+        let _ = write!(line, "  {:.3} {reason}", span.as_millis_f64());
+    }
+    line
+}
+
 /// Asks the same again and again, at these times.
-pub struct Again {
+struct Again {
     client: NodeId,
     ask: Ask,
     times: Vec<SimTime>,
     asked: BTreeMap<RequestId, SimTime>,
     /// What the last one took, and why.
-    pub last: Option<(Nanos, Why)>,
-}
-
-impl Again {
-    pub fn new(client: NodeId, ask: Ask, times: Vec<SimTime>) -> Self {
-        Self {
-            client,
-            ask,
-            times,
-            asked: BTreeMap::new(),
-            last: None,
-        }
-    }
+    last: Option<(Nanos, Why)>,
 }
 
 impl<S> Driver<S> for Again

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use manxdb_common::node::ClientOf;
 use manxdb_common::topology::{COPIES, MAJORITY};
 use manxdb_common::{Ask, CallId, Given, OpenCalls, Planned};
 use manxdb_core::check::ensure;
-use manxdb_core::{Digest, NodeId, RequestId};
+use manxdb_core::{Digest, LocalTime, NodeId, RequestId};
 use manxdb_txn::procedure::ShardId;
 
 use super::message::{JanusMessage, Parents};
-use super::{JanusShared, Out};
+use super::{Janus, JanusShared, Out};
 
 /// What replicas said, each once.
 type Answers<T> = BTreeMap<NodeId, T>;
@@ -44,8 +45,8 @@ pub struct Client {
     calls: OpenCalls<Option<Coordination>>,
 }
 
-impl Client {
-    pub(super) fn new(me: NodeId, shared: Arc<JanusShared>) -> Self {
+impl ClientOf<Janus> for Client {
+    fn new(me: NodeId, shared: Arc<JanusShared>) -> Self {
         Self {
             me,
             shared,
@@ -53,7 +54,7 @@ impl Client {
         }
     }
 
-    pub(super) fn ask(&mut self, request: RequestId, ask: Ask, out: &mut Out) {
+    fn ask(&mut self, request: RequestId, ask: Ask, out: &mut Out) {
         let number = self.calls.ask(request, ask, None);
         let me = self.me;
         let Some((_, open)) = self.calls.attempt(number, self.shared.topology) else {
@@ -80,7 +81,7 @@ impl Client {
         }
     }
 
-    pub(super) fn on_message(&mut self, from: NodeId, message: JanusMessage, out: &mut Out) {
+    fn on_message(&mut self, _: LocalTime, from: NodeId, message: JanusMessage, out: &mut Out) {
         match message {
             JanusMessage::PreAcceptOk { id, shard, parents } => {
                 self.pre_accepted(from, id, shard, parents, out);
@@ -92,6 +93,34 @@ impl Client {
         }
     }
 
+    fn check(&self) -> Result<(), String> {
+        self.calls.check()?;
+        for (number, open) in self.calls.iter() {
+            let Some(coordination) = &open.state else {
+                return Err(format!("J8: call {number} is under way and not planned"));
+            };
+            let planned = &coordination.planned;
+            let is_committed = matches!(coordination.phase, Phase::Committed);
+            ensure(is_committed || coordination.given.is_empty(), || {
+                format!("J9: call {number} has run and is not committed")
+            })?;
+            ensure(coordination.given.len() < planned.shards.len(), || {
+                format!("J10: call {number} has run everywhere and is not answered")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn digest(&self) -> u64 {
+        let mut digest = Digest::default();
+        self.calls.digest_into(&mut digest);
+        digest.value()
+    }
+
+    fn on_timer(&mut self, (): (), _: &mut Out) {}
+}
+
+impl Client {
     fn coordination(&mut self, id: CallId) -> Option<&mut Coordination> {
         let open = self.calls.get_mut(id.number)?;
         let coordination = open.state.as_mut()?;
@@ -198,30 +227,6 @@ impl Client {
             out.reply(open.request, open.answer(given));
         }
     }
-
-    pub(super) fn check(&self) -> Result<(), String> {
-        self.calls.check()?;
-        for (number, open) in self.calls.iter() {
-            let Some(coordination) = &open.state else {
-                return Err(format!("J8: call {number} is under way and not planned"));
-            };
-            let planned = &coordination.planned;
-            let is_committed = matches!(coordination.phase, Phase::Committed);
-            ensure(is_committed || coordination.given.is_empty(), || {
-                format!("J9: call {number} has run and is not committed")
-            })?;
-            ensure(coordination.given.len() < planned.shards.len(), || {
-                format!("J10: call {number} has run everywhere and is not answered")
-            })?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn digest(&self) -> u64 {
-        let mut digest = Digest::default();
-        self.calls.digest_into(&mut digest);
-        digest.value()
-    }
 }
 
 /// Replicas of a shard.
@@ -268,7 +273,7 @@ fn all_given(all: impl Iterator<Item = Given>) -> Given {
 mod tests {
     use super::*;
     use manxdb_common::{Level, Topology};
-    use manxdb_core::{Action, Core as _, Event, LocalTime};
+    use manxdb_core::{Action, Core as _, Event};
     use manxdb_txn::procedure::{APPLY_INTENT, OneShard, Registry, encode_intent};
     use manxdb_txn::{Intent, IsolationLevel, ReadSet, TxnId};
 

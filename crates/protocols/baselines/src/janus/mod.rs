@@ -27,11 +27,9 @@ pub(crate) mod graph;
 mod message;
 mod replica;
 
-use std::sync::Arc;
-
-use manxdb_common::{Answer, Ask, Role, Shared};
-use manxdb_core::{Actions, Core, Event, EventOf, LocalTime, NodeId};
-use manxdb_txn::rows::Rows;
+use manxdb_common::Shared;
+use manxdb_common::node::{Node, Protocol};
+use manxdb_core::Actions;
 
 pub use self::client::Client;
 pub use self::message::{JanusMessage, Parent, Parents, Vertex};
@@ -57,74 +55,21 @@ pub enum JanusMutant {
     AncestorsNotAwaited,
 }
 
-type JanusShared = Shared<JanusOptions>;
-type Out = Actions<JanusNode>;
+/// [`manxdb_common::node::Protocol`].
+#[derive(Debug, Clone, Copy)]
+pub struct Janus;
+
+impl Protocol for Janus {
+    type Message = JanusMessage;
+    /// Nobody sets any.
+    type Timer = ();
+    type Options = JanusOptions;
+    type Replica = Replica;
+    type Client = Client;
+}
 
 /// A node of a Janus cluster.
-#[allow(clippy::large_enum_variant)] // one of them a node, for as long as it lives
-pub enum JanusNode {
-    /// It stores a shard.
-    Replica(Replica),
-    /// It asks, and coordinates what it asks.
-    Client(Client),
-    /// Regions have managers in other systems; here they do nothing.
-    Idle,
-}
+pub type JanusNode = Node<Janus>;
 
-impl JanusNode {
-    /// The node of that number. `rows` are those that a replica begins with.
-    pub fn new(me: NodeId, shared: &Arc<JanusShared>, rows: impl FnOnce() -> Rows) -> Self {
-        match shared.topology.role(me) {
-            Role::Replica(shard) => Self::Replica(Replica::new(shard, Arc::clone(shared), rows())),
-            Role::Manager(_) => Self::Idle,
-            Role::Client => Self::Client(Client::new(me, Arc::clone(shared))),
-        }
-    }
-
-    /// The replica it is.
-    #[must_use]
-    pub fn replica(&self) -> Option<&Replica> {
-        match self {
-            Self::Replica(replica) => Some(replica),
-            _ => None,
-        }
-    }
-}
-
-impl Core for JanusNode {
-    type Message = JanusMessage;
-    type Timer = ();
-    type Request = Ask;
-    type Reply = Answer;
-    type Record = ();
-
-    fn step(&mut self, _now: LocalTime, event: EventOf<Self>, out: &mut Actions<Self>) {
-        match (self, event) {
-            (Self::Replica(replica), Event::Message { from, body }) => {
-                replica.on_message(from, body, out);
-            }
-            (Self::Client(client), Event::Message { from, body }) => {
-                client.on_message(from, body, out);
-            }
-            (Self::Client(client), Event::Request { id, body }) => client.ask(id, body, out),
-            // Nobody sets timers or writes records; what is misrouted is dropped.
-            _ => {}
-        }
-    }
-
-    fn check(&self) -> Result<(), String> {
-        match self {
-            Self::Replica(replica) => replica.check(),
-            Self::Client(client) => client.check(),
-            Self::Idle => Ok(()),
-        }
-    }
-
-    fn digest(&self) -> u64 {
-        match self {
-            Self::Replica(replica) => replica.pieces().digest(),
-            Self::Client(client) => client.digest(),
-            Self::Idle => 0,
-        }
-    }
-}
+type JanusShared = Shared<JanusOptions>;
+type Out = Actions<JanusNode>;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use manxdb_common::node::ReplicaOf;
 use manxdb_common::pieces::{Passed, Progress, Release};
 use manxdb_common::{CallId, Conflicts, Pieces, Planned};
 use manxdb_core::check::ensure;
@@ -12,7 +13,7 @@ use manxdb_txn::rows::Rows;
 
 use super::graph::{Ancestry, Graph};
 use super::message::{JanusMessage, Parent, Parents, Vertex};
-use super::{JanusShared, Out};
+use super::{Janus, JanusShared, Out};
 use crate::waits::{ANCESTOR, SaidWaits, of_pieces, wait_on};
 
 /// One replica of one shard.
@@ -34,8 +35,8 @@ pub struct Replica {
     said: SaidWaits,
 }
 
-impl Replica {
-    pub(super) fn new(shard: ShardId, shared: Arc<JanusShared>, rows: Rows) -> Self {
+impl ReplicaOf<Janus> for Replica {
+    fn new(shard: ShardId, shared: Arc<JanusShared>, rows: Rows) -> Self {
         let (procedures, placement) = (
             Arc::clone(&shared.procedures),
             Arc::clone(&shared.placement),
@@ -54,7 +55,7 @@ impl Replica {
         }
     }
 
-    pub(super) fn on_message(&mut self, from: NodeId, message: JanusMessage, out: &mut Out) {
+    fn on_message(&mut self, from: NodeId, message: JanusMessage, out: &mut Out) {
         match message {
             JanusMessage::PreAccept { planned } => self.pre_accept(from, planned, out),
             JanusMessage::Accept { id, parents } => {
@@ -82,6 +83,33 @@ impl Replica {
         self.say_waits(out);
     }
 
+    fn check(&self) -> Result<(), String> {
+        self.pieces.check()?;
+        self.graph.check()?;
+        ensure(self.known.keys().copied().eq(self.met.names()), || {
+            "J2: what is known is not what is in the index".into()
+        })?;
+        for (id, missing) in &self.waiting {
+            ensure(!self.graph.is_committed(*missing), || {
+                format!("J4: {id:?} waits for {missing:?}, which is committed")
+            })?;
+            let is_open = self.known.contains_key(id) && self.graph.is_committed(*id);
+            ensure(is_open, || format!("J5: {id:?} waits and need not"))?;
+        }
+        for id in self.known.keys() {
+            ensure(!self.pieces.had_turn(*id), || {
+                format!("J6: {id:?} had its turn and is known as if it had not")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn digest(&self) -> u64 {
+        self.pieces.digest()
+    }
+}
+
+impl Replica {
     fn pre_accept(&mut self, from: NodeId, planned: Arc<Planned>, out: &mut Out) {
         let id = planned.id();
         let is_again = self.known.contains_key(&id) || self.pieces.had_turn(id);
@@ -277,27 +305,6 @@ impl Replica {
     #[must_use]
     pub fn pieces(&self) -> &Pieces {
         &self.pieces
-    }
-
-    pub(super) fn check(&self) -> Result<(), String> {
-        self.pieces.check()?;
-        self.graph.check()?;
-        ensure(self.known.keys().copied().eq(self.met.names()), || {
-            "J2: what is known is not what is in the index".into()
-        })?;
-        for (id, missing) in &self.waiting {
-            ensure(!self.graph.is_committed(*missing), || {
-                format!("J4: {id:?} waits for {missing:?}, which is committed")
-            })?;
-            let is_open = self.known.contains_key(id) && self.graph.is_committed(*id);
-            ensure(is_open, || format!("J5: {id:?} waits and need not"))?;
-        }
-        for id in self.known.keys() {
-            ensure(!self.pieces.had_turn(*id), || {
-                format!("J6: {id:?} had its turn and is known as if it had not")
-            })?;
-        }
-        Ok(())
     }
 }
 

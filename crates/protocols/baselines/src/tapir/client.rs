@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use manxdb_common::call::GAVE_UP;
+use manxdb_common::node::ClientOf;
 use manxdb_common::{Ask, CallId, Given, OpenCalls, Planned};
 use manxdb_core::check::ensure;
 use manxdb_core::{Digest, LocalTime, Nanos, NodeId, Random, RequestId};
@@ -10,7 +11,7 @@ use manxdb_txn::procedure::ShardId;
 
 use super::attempt::{Executing, Preparing};
 use super::message::{Execute, Executed, TapirMessage, Timestamp, Vote};
-use super::{Out, TapirShared, TapirTimer};
+use super::{Out, Tapir, TapirShared, TapirTimer};
 use crate::waits::{BACKOFF, wait};
 
 /// How far a try is.
@@ -39,8 +40,8 @@ pub struct Client {
     last: u64,
 }
 
-impl Client {
-    pub(super) fn new(me: NodeId, shared: Arc<TapirShared>) -> Self {
+impl ClientOf<Tapir> for Client {
+    fn new(me: NodeId, shared: Arc<TapirShared>) -> Self {
         Self {
             me,
             shared,
@@ -49,7 +50,7 @@ impl Client {
         }
     }
 
-    pub(super) fn ask(&mut self, request: RequestId, ask: Ask, out: &mut Out) {
+    fn ask(&mut self, request: RequestId, ask: Ask, out: &mut Out) {
         let number = self.calls.ask(request, ask, None);
         let Some((_, open)) = self.calls.attempt(number, self.shared.topology) else {
             return;
@@ -62,32 +63,7 @@ impl Client {
         }
     }
 
-    pub(super) fn on_timer(&mut self, timer: TapirTimer, out: &mut Out) {
-        let TapirTimer::Again { number, attempts } = timer;
-        let Some(open) = self.calls.get(number) else {
-            return;
-        };
-        let waits = matches!(&open.state, Some(now) if matches!(now.phase, Phase::Waiting));
-        if !waits || open.attempts != attempts {
-            return;
-        }
-        if let Some(now) = &open.state {
-            let planned = Arc::clone(&now.planned);
-            if self.shared.options.explains {
-                out.wait(planned.id().for_traces(), None);
-            }
-            self.calls.attempt(number, self.shared.topology);
-            self.execute(&planned, out);
-        }
-    }
-
-    pub(super) fn on_message(
-        &mut self,
-        now: LocalTime,
-        from: NodeId,
-        message: TapirMessage,
-        out: &mut Out,
-    ) {
+    fn on_message(&mut self, now: LocalTime, from: NodeId, message: TapirMessage, out: &mut Out) {
         match message {
             TapirMessage::Executed {
                 id,
@@ -112,6 +88,60 @@ impl Client {
         }
     }
 
+    fn on_timer(&mut self, timer: TapirTimer, out: &mut Out) {
+        let TapirTimer::Again { number, attempts } = timer;
+        let Some(open) = self.calls.get(number) else {
+            return;
+        };
+        let waits = matches!(&open.state, Some(now) if matches!(now.phase, Phase::Waiting));
+        if !waits || open.attempts != attempts {
+            return;
+        }
+        if let Some(now) = &open.state {
+            let planned = Arc::clone(&now.planned);
+            if self.shared.options.explains {
+                out.wait(planned.id().for_traces(), None);
+            }
+            self.calls.attempt(number, self.shared.topology);
+            self.execute(&planned, out);
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.calls.check()?;
+        for (number, open) in self.calls.iter() {
+            let Some(coordination) = &open.state else {
+                return Err(format!("T10: call {number} is under way and not planned"));
+            };
+            ensure(open.attempts <= self.tries_max(), || {
+                format!(
+                    "T11: call {number} is tried for the {}th time",
+                    open.attempts
+                )
+            })?;
+            match &coordination.phase {
+                Phase::Executing(executing) => executing.check(&coordination.planned)?,
+                Phase::Preparing(preparing) => {
+                    preparing.check(&coordination.planned)?;
+                    ensure(preparing.timestamp.time <= self.last, || {
+                        format!("T12: call {number} has a timestamp that was not given")
+                    })?;
+                }
+                Phase::Waiting => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn digest(&self) -> u64 {
+        let mut digest = Digest::default();
+        self.calls.digest_into(&mut digest);
+        digest.number(self.last);
+        digest.value()
+    }
+}
+
+impl Client {
     /// Whether a try of this client is its call's last one.
     fn is_last(&self, id: CallId, attempt: u32) -> bool {
         let open = self.calls.get(id.number);
@@ -340,38 +370,5 @@ impl Client {
         if let Some(open) = self.calls.end(id) {
             out.reply(open.request, open.answer(given));
         }
-    }
-
-    pub(super) fn check(&self) -> Result<(), String> {
-        self.calls.check()?;
-        for (number, open) in self.calls.iter() {
-            let Some(coordination) = &open.state else {
-                return Err(format!("T10: call {number} is under way and not planned"));
-            };
-            ensure(open.attempts <= self.tries_max(), || {
-                format!(
-                    "T11: call {number} is tried for the {}th time",
-                    open.attempts
-                )
-            })?;
-            match &coordination.phase {
-                Phase::Executing(executing) => executing.check(&coordination.planned)?,
-                Phase::Preparing(preparing) => {
-                    preparing.check(&coordination.planned)?;
-                    ensure(preparing.timestamp.time <= self.last, || {
-                        format!("T12: call {number} has a timestamp that was not given")
-                    })?;
-                }
-                Phase::Waiting => {}
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn digest(&self) -> u64 {
-        let mut digest = Digest::default();
-        self.calls.digest_into(&mut digest);
-        digest.number(self.last);
-        digest.value()
     }
 }

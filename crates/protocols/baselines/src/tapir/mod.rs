@@ -35,11 +35,9 @@ mod replica;
 mod store;
 mod votes;
 
-use std::sync::Arc;
-
-use manxdb_common::{Answer, Ask, Role, Shared};
-use manxdb_core::{Actions, Core, Event, EventOf, LocalTime, Nanos, NodeId};
-use manxdb_txn::rows::Rows;
+use manxdb_common::Shared;
+use manxdb_common::node::{Node, Protocol};
+use manxdb_core::{Actions, Nanos};
 
 pub use self::client::Client;
 pub use self::message::{TapirMessage, Timestamp, Vote};
@@ -101,9 +99,6 @@ pub enum TapirMutant {
     VersionsUnchecked,
 }
 
-type TapirShared = Shared<TapirOptions>;
-type Out = Actions<TapirNode>;
-
 /// Timers of clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TapirTimer {
@@ -116,75 +111,23 @@ pub enum TapirTimer {
     },
 }
 
-/// A node of a TAPIR cluster.
-#[allow(clippy::large_enum_variant)] // one of them a node, for as long as it lives
-pub enum TapirNode {
-    /// It stores a shard.
-    Replica(Replica),
-    /// It asks, and coordinates what it asks.
-    Client(Client),
-    /// Regions have managers in other systems; here they do nothing.
-    Idle,
-}
+/// [`manxdb_common::node::Protocol`].
+#[derive(Debug, Clone, Copy)]
+pub struct Tapir;
 
-impl TapirNode {
-    /// The node of that number. `rows` are those that a replica begins with.
-    pub fn new(me: NodeId, shared: &Arc<TapirShared>, rows: impl FnOnce() -> Rows) -> Self {
-        match shared.topology.role(me) {
-            Role::Replica(shard) => Self::Replica(Replica::new(shard, Arc::clone(shared), rows())),
-            Role::Manager(_) => Self::Idle,
-            Role::Client => Self::Client(Client::new(me, Arc::clone(shared))),
-        }
-    }
-
-    /// The replica it is.
-    #[must_use]
-    pub fn replica(&self) -> Option<&Replica> {
-        match self {
-            Self::Replica(replica) => Some(replica),
-            _ => None,
-        }
-    }
-}
-
-impl Core for TapirNode {
+impl Protocol for Tapir {
     type Message = TapirMessage;
     type Timer = TapirTimer;
-    type Request = Ask;
-    type Reply = Answer;
-    type Record = ();
-
-    fn step(&mut self, now: LocalTime, event: EventOf<Self>, out: &mut Actions<Self>) {
-        match (self, event) {
-            (Self::Replica(replica), Event::Message { from, body }) => {
-                replica.on_message(from, body, out);
-            }
-            (Self::Client(client), Event::Message { from, body }) => {
-                client.on_message(now, from, body, out);
-            }
-            (Self::Client(client), Event::Request { id, body }) => client.ask(id, body, out),
-            (Self::Client(client), Event::Timer(timer)) => client.on_timer(timer, out),
-            // Nobody writes records; what is misrouted is dropped.
-            _ => {}
-        }
-    }
-
-    fn check(&self) -> Result<(), String> {
-        match self {
-            Self::Replica(replica) => replica.check(),
-            Self::Client(client) => client.check(),
-            Self::Idle => Ok(()),
-        }
-    }
-
-    fn digest(&self) -> u64 {
-        match self {
-            Self::Replica(replica) => replica.digest(),
-            Self::Client(client) => client.digest(),
-            Self::Idle => 0,
-        }
-    }
+    type Options = TapirOptions;
+    type Replica = Replica;
+    type Client = Client;
 }
+
+/// A node of a TAPIR cluster.
+pub type TapirNode = Node<Tapir>;
+
+type TapirShared = Shared<TapirOptions>;
+type Out = Actions<TapirNode>;
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use manxdb_common::node::ReplicaOf;
 use manxdb_common::{CallId, Conflicts};
 use manxdb_core::check::ensure;
 use manxdb_core::{NodeId, Work};
@@ -12,7 +13,7 @@ use manxdb_txn::rows::Rows;
 use super::execute::execute;
 use super::message::{Execute, ReadWriteSet, TapirMessage, Timestamp, Vote};
 use super::store::Store;
-use super::{Out, TapirShared, Validation};
+use super::{Out, Tapir, TapirShared, Validation};
 
 /// What is kept of a transaction that is to commit, until it has or has not.
 #[derive(Debug)]
@@ -34,8 +35,8 @@ pub struct Replica {
     prepared: Conflicts<CallId>,
 }
 
-impl Replica {
-    pub(super) fn new(shard: ShardId, shared: Arc<TapirShared>, rows: Rows) -> Self {
+impl ReplicaOf<Tapir> for Replica {
+    fn new(shard: ShardId, shared: Arc<TapirShared>, rows: Rows) -> Self {
         Self {
             shard,
             shared,
@@ -45,7 +46,7 @@ impl Replica {
         }
     }
 
-    pub(super) fn on_message(&mut self, from: NodeId, message: TapirMessage, out: &mut Out) {
+    fn on_message(&mut self, from: NodeId, message: TapirMessage, out: &mut Out) {
         let shard = self.shard.0;
         match message {
             TapirMessage::Execute(asked) => self.execute(from, &asked, out),
@@ -86,6 +87,34 @@ impl Replica {
         }
     }
 
+    fn check(&self) -> Result<(), String> {
+        self.store.check()?;
+        let passed = self.records.iter();
+        let passed = passed.filter(|(_, record)| record.vote == Vote::Ok);
+        ensure(passed.map(|(id, _)| *id).eq(self.prepared.names()), || {
+            "T7: what passed is not what is prepared".into()
+        })?;
+        for (id, record) in &self.records {
+            let is_behind = record.timestamp > record.sets.newest_seen();
+            ensure(is_behind || record.vote != Vote::Ok, || {
+                format!("T1: {id:?} has read what is behind it")
+            })?;
+            ensure(record.timestamp.client == id.client.0, || {
+                format!(
+                    "T8: {id:?} has a timestamp of client {}",
+                    record.timestamp.client
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    fn digest(&self) -> u64 {
+        self.store.digest()
+    }
+}
+
+impl Replica {
     fn execute(&mut self, from: NodeId, asked: &Execute, out: &mut Out) {
         let ran = execute(&self.shared, self.shard, &mut self.store, asked);
         if let Ok(executed) = &ran {
@@ -211,33 +240,5 @@ impl Replica {
     #[must_use]
     pub fn rows(&self) -> &Rows {
         &self.store.rows
-    }
-
-    /// Equal for replicas that committed the same and hold nothing more.
-    #[must_use]
-    pub fn digest(&self) -> u64 {
-        self.store.digest()
-    }
-
-    pub(super) fn check(&self) -> Result<(), String> {
-        self.store.check()?;
-        let passed = self.records.iter();
-        let passed = passed.filter(|(_, record)| record.vote == Vote::Ok);
-        ensure(passed.map(|(id, _)| *id).eq(self.prepared.names()), || {
-            "T7: what passed is not what is prepared".into()
-        })?;
-        for (id, record) in &self.records {
-            let is_behind = record.timestamp > record.sets.newest_seen();
-            ensure(is_behind || record.vote != Vote::Ok, || {
-                format!("T1: {id:?} has read what is behind it")
-            })?;
-            ensure(record.timestamp.client == id.client.0, || {
-                format!(
-                    "T8: {id:?} has a timestamp of client {}",
-                    record.timestamp.client
-                )
-            })?;
-        }
-        Ok(())
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use manxdb_common::call::GAVE_UP;
-use manxdb_common::{CallId, Given, Level, Topology};
-use manxdb_core::{Action, Message as _, RequestId};
+use manxdb_common::{Ask, CallId, Given, Level, Topology};
+use manxdb_core::{Action, Core as _, Event, EventOf, LocalTime, Message as _, NodeId, RequestId};
 use manxdb_txn::procedure::{APPLY_INTENT, OneShard, Registry, ShardId, encode_intent};
-use manxdb_txn::rows::NoRows;
+use manxdb_txn::rows::{NoRows, Rows};
 use manxdb_txn::{Intent, IsolationLevel, ReadSet, TxnId};
 
 use super::message::ReadWriteSet;
