@@ -194,7 +194,6 @@ impl<'a> Builder<'a> {
             generated: generated::of_options(name, options.iter().map(|(_, option)| option))?,
         };
         self.defined.push(id);
-        self.table.blinding.personal.retain(|known| *known != id);
         let mut constraints = Vec::new();
         let mut explicit_null = false;
         for (label, option) in options {
@@ -236,19 +235,26 @@ impl<'a> Builder<'a> {
                 ColumnOption::CharacterSet(_) | ColumnOption::Collation(_) => {}
                 option if is_binary_attribute(option) => refuse_binary(&column)?,
                 option if is_zerofill_attribute(option) => {}
-                option if is_personal_attribute(option) => {
-                    self.table.blinding.personal.push(id);
-                }
+                option if is_personal_attribute(option) => {}
                 ColumnOption::Generated { .. } => {}
                 other => return Err(SqlError::not_supported(format!("column option {other}"))),
             }
         }
-        let personal = &mut self.table.blinding.personal;
-        if says(&column.comment, "PERSONAL") && !personal.contains(&id) {
-            personal.push(id);
-        }
+        self.note_personal(&column, options);
         default::settle(self.context, &mut column)?;
         Ok((column, constraints))
+    }
+
+    /// Notes whether a column's options, or its COMMENT, say PERSONAL.
+    fn note_personal(&mut self, column: &Column, options: &[NamedOption]) {
+        let mut options = options.iter();
+        let is_personal = says(&column.comment, "PERSONAL")
+            || options.any(|(_, option)| is_personal_attribute(option));
+        let personal = &mut self.table.blinding.personal;
+        personal.retain(|known| *known != column.id);
+        if is_personal {
+            personal.push(column.id);
+        }
     }
 
     /// Adds a column.
