@@ -9,6 +9,7 @@
 //! | `GET /metrics` | Prometheus text |
 //! | `GET /slow` | JSON: slow statements with the split of their time |
 //! | `GET /redis` | keys, memory, loads, waits and slow commands of Redis clients; JSON for who accepts that only |
+//! | `GET /ownership` | whose the rows of each table are, as a picture, and requests to forget; JSON for who accepts that only |
 //! | `POST /backup` | starts a backup; needs the token in the data directory, loopback only |
 //!
 //! Statements, tables and keys are shown to the machine itself, and to accounts with the privilege PROCESS
@@ -17,6 +18,7 @@
 mod health;
 mod login;
 mod metrics_text;
+mod ownership_page;
 mod page;
 mod redis_page;
 mod server;

@@ -23,6 +23,9 @@ fn start(health: HealthReport) -> (AdminServer, SocketAddr) {
         log_in: Some(Box::new(|name, password, _| {
             (name, password) == ("ops", b"secret")
         })),
+        ownership: Some(Box::new(
+            || json!({ "tables": [{ "name": "d.users", "kind": "data subject" }] }),
+        )),
         backup: Box::new(|directory, label| Ok(json!({ "directory": directory, "label": label }))),
         token: "secret".into(),
         version: json!({ "version": "1.2.3" }),
@@ -66,6 +69,8 @@ fn health_version_metrics_and_slow_statements_are_answered() {
     assert!(get(address, "/metrics").contains("manxdb_storage_live_bytes 5"));
     assert!(get(address, "/slow").contains("SELECT SLEEP(3)"));
     assert!(get(address, "/").contains("<h1>ManxDB 1.2.3</h1>"));
+    let owners = get(address, "/ownership");
+    assert!(owners.contains(">d.users</text>"), "{owners}");
     assert!(get(address, "/nothing").starts_with("HTTP/1.1 404"));
 }
 

@@ -40,6 +40,7 @@ pub fn serve(address: SocketAddr, meter: Arc<FrontMeter>) -> Result<AdminServer,
         slow: Box::new(|| json!([])),
         redis: None,
         log_in: None,
+        ownership: None,
         backup: Box::new(|_, _| Err("a proxy has no rows to be backed up".to_owned())),
         token: random_secret()?,
         version: json!({
