@@ -45,10 +45,14 @@ class Processes:
         self.data = pathlib.Path(self.directory.name) / "data"
         self.first = free_ports(self.NODES + 4)
         base = self.first + 4
-        command = [BINARY, "cluster", "up", "curp", "--f", "1", "--data", str(self.data), "--base-port",
-                   str(base), clients, str(self.first), "--suspect-ms", str(suspect_ms), *more]
-        self.up = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.command = [BINARY, "cluster", "up", "curp", "--f", "1", "--data", str(self.data), "--base-port",
+                        str(base), clients, str(self.first), "--suspect-ms", str(suspect_ms), *more]
         atexit.register(self.close)
+        self.start()
+
+    def start(self):
+        """Starts it: the first time with nothing, later with what its directories have."""
+        self.up = subprocess.Popen(self.command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         lines = []
         for line in self.up.stdout:
             lines.append(line)
@@ -87,6 +91,21 @@ class Processes:
             if time.monotonic() > deadline:
                 raise AssertionError(f"the cluster does not recover: {status['lacking']}")
             time.sleep(0.1)
+
+    def kill_all(self):
+        """kill -9 of all processes at once, as near as can be."""
+        for number in [node["answer"]["process"] for node in self.status()["nodes"]] + [self.up.pid]:
+            os.kill(number, signal.SIGKILL)
+        self.up.wait(timeout=PATIENCE)
+
+    def stop_in_order(self):
+        """As Ctrl-C does."""
+        self.up.send_signal(signal.SIGTERM)
+        self.up.wait(timeout=PATIENCE)
+
+    def data_of(self, number):
+        """Where a node keeps what it keeps."""
+        return self.data / f"node-{number}"
 
     def close(self):
         """Ends all processes."""

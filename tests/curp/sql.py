@@ -274,9 +274,9 @@ def judge(cluster, tellers):
     return len(done), len(unknown)
 
 
-def under_load(harm, times):
+def under_load(harm, times, cluster=None):
     """Tellers, while something happens to the master, so many times."""
-    cluster = near()
+    cluster = cluster or near()
     cluster.wait_whole()
     fill(cluster)
     stop = threading.Event()
@@ -314,6 +314,21 @@ def harmed(*command, wait):
 def no_money_is_lost_when_masters_are_killed():
     done, unknown = under_load(harmed("kill", "master", wait=1.2), times=3)
     assert done >= 60 and unknown <= 12, f"{done} done, {unknown} unknown: one of each teller a kill"
+
+
+@check
+def no_money_is_lost_when_all_processes_are_killed_at_once():
+    cluster = SqlCluster("--durability", "fsync")
+
+    def all_of_them(cluster):
+        cluster.kill_all()
+        cluster.start()
+
+    try:
+        done, _ = under_load(all_of_them, 2, cluster)
+        assert done >= 40, done
+    finally:
+        cluster.close()
 
 
 @check

@@ -11,7 +11,8 @@
 //!
 //! A writer has a term, the node's life, that grows with each start: the terms of a journal never
 //! fall, and a writer whose term is not above the last one is fenced off. One thread writes and
-//! syncs; whatever waits while it syncs goes with the next sync.
+//! syncs; whatever waits while it syncs goes with the next sync. A record that supersedes all before it
+//! begins a new file, which takes the old one's place once it is on disk.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -28,8 +29,8 @@ use serde::de::DeserializeOwned;
 const MAGIC: &[u8; 8] = b"MXJOURN1";
 /// Length, term and two checksums.
 const HEADER_BYTES: usize = 4 + 8 + 4 + 4;
-/// The longest payload.
-const PAYLOAD_BYTES_MAX: usize = 64 << 20;
+/// The longest payload: a state that fits into a message, and what goes with it.
+const PAYLOAD_BYTES_MAX: usize = 1 << 30;
 
 /// Why a node has no journal.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +69,7 @@ pub enum JournalError {
 #[derive(Debug)]
 pub struct Journal {
     file: File,
+    path: PathBuf,
     term: u64,
 }
 
@@ -94,10 +96,8 @@ impl Journal {
             file.set_len(0).map_err(failed)?;
             file.write_all(MAGIC).map_err(failed)?;
             file.sync_all().map_err(failed)?;
-            let directory = path.parent().unwrap_or(Path::new("."));
-            let directory = File::open(directory).map_err(failed)?;
-            directory.sync_all().map_err(failed)?;
-            return Ok((Self { file, term }, Vec::new()));
+            sync_directory_of(path).map_err(failed)?;
+            return Ok((Self::of(file, path, term), Vec::new()));
         }
         let damaged = |at| JournalError::Damaged {
             path: path.to_owned(),
@@ -124,11 +124,35 @@ impl Journal {
         for (at, payload) in read.payloads {
             records.push(postcard::from_bytes(payload).map_err(|_| damaged(at))?);
         }
-        Ok((Self { file, term }, records))
+        Ok((Self::of(file, path, term), records))
+    }
+
+    fn of(file: File, path: &Path, term: u64) -> Self {
+        let path = path.to_owned();
+        Self { file, path, term }
     }
 
     /// Appends records and syncs them, all or none of them acknowledged.
     fn append(&mut self, payloads: &[Vec<u8>]) -> io::Result<()> {
+        self.file.write_all(&self.encode(payloads))?;
+        self.file.sync_data()
+    }
+
+    /// Has these records in place of all before them. Until the new file is on disk, the old one is
+    /// what the next start reads.
+    fn replace(&mut self, payloads: &[Vec<u8>]) -> io::Result<()> {
+        let next = self.path.with_extension("next");
+        let mut file = File::create(&next)?;
+        file.write_all(MAGIC)?;
+        file.write_all(&self.encode(payloads))?;
+        file.sync_all()?;
+        std::fs::rename(&next, &self.path)?;
+        sync_directory_of(&self.path)?;
+        self.file = file;
+        Ok(())
+    }
+
+    fn encode(&self, payloads: &[Vec<u8>]) -> Vec<u8> {
         assert!(!payloads.is_empty(), "a sync is of something");
         let mut bytes = Vec::new();
         for payload in payloads {
@@ -145,9 +169,14 @@ impl Journal {
             assert_eq!(bytes.len(), start + HEADER_BYTES, "a header has one length");
             bytes.extend_from_slice(payload);
         }
-        self.file.write_all(&bytes)?;
-        self.file.sync_data()
+        bytes
     }
+}
+
+/// A file that is there now, or has another name, is so after a crash too.
+fn sync_directory_of(path: &Path) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    File::open(directory)?.sync_all()
 }
 
 struct ReadRecords<'a> {
@@ -247,10 +276,18 @@ impl JournalReports {
     }
 }
 
+/// A record on its way to the disk.
+struct Queued {
+    payload: Vec<u8>,
+    token: Token,
+    /// Whether what was written before it says nothing any more.
+    supersedes: bool,
+}
+
 /// The thread that writes a node's journal; ends with this.
 #[derive(Debug)]
 pub(crate) struct JournalWriter {
-    queue: Option<Sender<(Vec<u8>, Token)>>,
+    queue: Option<Sender<Queued>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -273,13 +310,23 @@ impl JournalWriter {
     ///
     /// # Errors
     /// The record cannot be put into bytes.
-    pub(crate) fn write(&self, record: &impl Serialize, token: Token) -> Result<(), String> {
+    pub(crate) fn write(
+        &self,
+        record: &impl Serialize,
+        token: Token,
+        supersedes: bool,
+    ) -> Result<(), String> {
         let payload = postcard::to_stdvec(record).map_err(|error| error.to_string())?;
         if payload.len() > PAYLOAD_BYTES_MAX {
             return Err(format!("a record of {} bytes", payload.len()));
         }
         let queue = self.queue.as_ref();
-        let sent = queue.is_some_and(|queue| queue.send((payload, token)).is_ok());
+        let record = Queued {
+            payload,
+            token,
+            supersedes,
+        };
+        let sent = queue.is_some_and(|queue| queue.send(record).is_ok());
         if sent {
             Ok(())
         } else {
@@ -302,13 +349,20 @@ impl Drop for JournalWriter {
 fn write_all(
     node: NodeId,
     mut journal: Journal,
-    records: &Receiver<(Vec<u8>, Token)>,
+    records: &Receiver<Queued>,
     reports: &JournalReports,
 ) {
     while let Ok(first) = records.recv() {
-        let group = std::iter::once(first).chain(records.try_iter());
-        let (payloads, tokens): (Vec<_>, Vec<_>) = group.unzip();
-        match journal.append(&payloads) {
+        let group: Vec<Queued> = std::iter::once(first).chain(records.try_iter()).collect();
+        let newest = group.iter().rposition(|record| record.supersedes);
+        let tokens: Vec<Token> = group.iter().map(|record| record.token).collect();
+        let payloads = group.into_iter().map(|record| record.payload);
+        let payloads: Vec<_> = payloads.skip(newest.unwrap_or(0)).collect();
+        let written = match newest {
+            Some(_) => journal.replace(&payloads),
+            None => journal.append(&payloads),
+        };
+        match written {
             Ok(()) => reports.report(tokens.into_iter().map(|token| Ok((node, token)))),
             Err(error) => {
                 // What the disk has now is unknown: nothing more is acknowledged.
@@ -382,6 +436,21 @@ mod tests {
             let refused = open(&path, 2).unwrap_err();
             assert!(matches!(refused, JournalError::Damaged { .. }), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_record_that_supersedes_all_before_it_takes_their_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal");
+        write(&path, 1, &["one", "two"]);
+        let (mut journal, _) = open(&path, 2).unwrap();
+        journal.replace(&[payload("all")]).unwrap();
+        journal.append(&[payload("three")]).unwrap();
+        drop(journal);
+        // A file that never took the old one's place is not looked at.
+        std::fs::write(path.with_extension("next"), "half").unwrap();
+        assert_eq!(open(&path, 3).unwrap().1, ["all", "three"]);
+        assert!(open(&path, 2).is_err(), "terms go on");
     }
 
     #[test]

@@ -74,6 +74,16 @@ impl DataDirectory {
     /// # Errors
     /// [`LifeError::Counter`], [`LifeError::Io`].
     pub fn begin_life(&self) -> Result<Life, LifeError> {
+        self.begin_life_from(1)
+    }
+
+    /// As [`DataDirectory::begin_life`], with the number of the first life. The seconds of the clock, for a
+    /// node that may start again with an empty directory: that life must not be taken for an earlier one.
+    ///
+    /// # Errors
+    /// [`LifeError::Counter`], [`LifeError::Io`].
+    pub fn begin_life_from(&self, first: u64) -> Result<Life, LifeError> {
+        assert!(first > 0, "lives begin with 1");
         let path = self.path.join("life");
         let io = |source| LifeError::Io {
             path: path.clone(),
@@ -84,7 +94,7 @@ impl DataDirectory {
                 path: path.clone(),
                 text,
             })?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => first - 1,
             Err(error) => return Err(io(error)),
         };
         let life = before + 1;
@@ -110,6 +120,16 @@ mod tests {
             let data = DataDirectory::open(directory.path()).unwrap();
             assert_eq!(data.begin_life().unwrap(), Life(life));
         }
+    }
+
+    #[test]
+    fn a_node_that_lost_its_directory_goes_on_behind_its_earlier_lives() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = DataDirectory::open(directory.path()).unwrap();
+        assert_eq!(data.begin_life_from(1_000).unwrap(), Life(1_000));
+        assert_eq!(data.begin_life_from(2_000).unwrap(), Life(1_001));
+        fs::remove_file(directory.path().join("life")).unwrap();
+        assert_eq!(data.begin_life_from(2_000).unwrap(), Life(2_000));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use manxdb_core::channel::Life;
 use manxdb_core::{Nanos, NodeId};
-use manxdb_curp::coordinator::CoordinatorRecord;
+use manxdb_curp::disk::CurpRecord;
 use manxdb_curp::{CurpNode, Options};
 use manxdb_curp_sql::SqlMachine;
 use manxdb_curp_sql::primary::CommitCounts;
@@ -22,7 +22,7 @@ pub struct Cluster {
 impl System for Cluster {
     type Core = Node;
 
-    fn start(&mut self, node: NodeId, life: Life, disk: Vec<CoordinatorRecord>) -> Node {
+    fn start(&mut self, node: NodeId, life: Life, disk: Vec<CurpRecord>) -> Node {
         CurpNode::new(node, life.0, self.options, 0x005E_C2E7, disk)
     }
 }

@@ -248,9 +248,15 @@ die and come back, but a cluster that was stopped begins empty. SIGINT, SIGTERM 
     /// Redis's keys, or SQL's rows, replicated in one round trip (CURP, NSDI 2019)
     #[command(after_help = "\
 One coordinator, f + 1 servers (a master and f backups), f witnesses, spares of both, and a proxy for\n\
-Redis clients. All nodes listen on 127.0.0.1 without authentication. Durability: memory. What is\n\
-acknowledged is in the memory of f + 1 processes and survives f crashes, not the end of all; a cluster\n\
-that was stopped begins empty. The coordinator is a single point of failure.\n\n\
+Redis clients. All nodes listen on 127.0.0.1 without authentication. The coordinator is a single point\n\
+of failure.\n\n\
+Durability: with --durability memory, what is acknowledged is in the memory of f + 1 processes and\n\
+survives f crashes; servers write it to disk behind that. With fsync it is on the disks of the master and\n\
+of all f backups when it is acknowledged, which takes two round trips and a write to disk, and survives\n\
+the end of all processes and the loss of f disks. A cluster that was stopped goes on where it was, with\n\
+the shape and ports of its cluster file, when it is started again with the same --data. After Ctrl-C,\n\
+SIGTERM or `manxdb cluster down` nothing acknowledged is missing in either mode; after the end of all\n\
+processes at once, memory lacks what was on no disk yet.\n\n\
 Ports: nodes from --base-port on, Redis clients from --redis-port on, the proxies first, then the\n\
 servers. With --sql the servers have the rows of one SQL database instead, and there is no proxy: MySQL\n\
 clients connect to any server, from --mysql-port on, as root without a password. The master serves\n\
@@ -279,7 +285,8 @@ pub struct CurpUp {
     /// a busy machine gives a process
     #[arg(long, default_value_t = 1000.0, value_name = "MS")]
     pub suspect_ms: f64,
-    /// Data directory, made when missing; cluster.toml in it describes the cluster
+    /// Data directory, made when missing; cluster.toml in it describes the cluster. One that a stopped
+    /// cluster has left goes on
     #[arg(long, value_name = "DIR", default_value = "./manxdb-cluster")]
     pub data: PathBuf,
     /// The first node listens here, the others on the ports behind it
@@ -288,6 +295,13 @@ pub struct CurpUp {
     /// Redis clients connect here to the first proxy, and on the ports behind it to the others
     #[arg(long, default_value_t = 6379, value_name = "PORT")]
     pub redis_port: u16,
+    /// What an acknowledgement says of disks: memory or fsync [default: memory, or as the cluster in --data
+    /// has it]
+    #[arg(long, value_name = "MODE", value_parser = ["memory", "fsync"])]
+    pub durability: Option<String>,
+    /// Begin with nothing: the keys or rows of the cluster in --data are removed
+    #[arg(long)]
+    pub new: bool,
     /// Replicate the rows of SQL, for MySQL clients, instead of Redis's keys
     #[arg(long)]
     pub sql: bool,

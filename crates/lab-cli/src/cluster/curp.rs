@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use manxdb::cluster::curp::{self, SERVES};
-use manxdb::cluster::file::{ClusterFile, ClusterProtocol, CurpShape, Distances, Node};
-use manxdb::cluster::node::STATE;
+use manxdb::cluster::curp::{self, SERVES, WAITS};
+use manxdb::cluster::file::{ClusterFile, ClusterProtocol, CurpShape, Distances, NAME, Node};
+use manxdb::cluster::node::{STATE, directory_of};
 use manxdb::process::random_u64;
 use manxdb_core::NodeId;
 use manxdb_gateway::admin::HealthReport;
@@ -16,6 +16,44 @@ use manxdb::cli::TpccScale;
 use super::status::note;
 use crate::cli::CurpUp;
 use crate::fault::Fault;
+
+/// The cluster that a stopped one has left in the data directory, to go on with; none when there is
+/// nothing to go on with, or a new one is asked for.
+///
+/// # Errors
+/// It is another one than the flags describe, or cannot be read.
+pub fn left(args: &CurpUp) -> Result<Option<ClusterFile>, Fault> {
+    if args.new || !args.data.join(NAME).exists() {
+        return Ok(None);
+    }
+    let (mut file, path) = ClusterFile::read(&args.data)?;
+    let Some(shape) = file.curp.clone() else {
+        return Ok(None);
+    };
+    let journal = |node: &Node| directory_of(&path, node.number).join("journal");
+    if !file.nodes.iter().any(|node| journal(node).exists()) {
+        return Ok(None);
+    }
+    let has = curp::durability(&file);
+    let wants = args.durability.as_deref().unwrap_or(has);
+    let differs = [
+        ("--f", shape.faults.to_string(), args.faults.to_string()),
+        ("--sql", shape.sql.to_string(), args.sql.to_string()),
+        ("--durability", has.to_owned(), wants.to_owned()),
+    ];
+    if let Some((flag, has, asked)) = differs.iter().find(|(_, has, asked)| has != asked) {
+        return Err(Fault::Other(format!(
+            "{} holds a stopped cluster with {flag} {has}, not {asked}: start that one, choose another \
+             directory with --data, or begin with nothing with --new",
+            args.data.display()
+        )));
+    }
+    file.process = std::process::id();
+    for node in &mut file.nodes {
+        node.process = 0;
+    }
+    Ok(Some(file))
+}
 
 /// The cluster that is asked for.
 ///
@@ -32,6 +70,7 @@ pub fn describe(args: &CurpUp) -> Result<ClusterFile, Fault> {
         witnesses: args.faults + args.spares,
         proxies: if args.sql { 0 } else { args.proxies },
         sql: args.sql,
+        durability: args.durability.clone(),
         key_secret: format!("{:016x}{:016x}", random_u64()?, random_u64()?),
         carrier: carrier.is_in_kernel().then(|| carrier.name().to_owned()),
         interface: carrier.is_in_kernel().then(|| args.interface.clone()),
@@ -137,11 +176,16 @@ pub fn judge(file: &ClusterFile, answers: &[Option<Status>]) -> Vec<HealthReport
             start(0),
         ));
     } else if master(answers).is_none() {
+        let waits = told(answers, WAITS);
+        let waits = waits.map_or(String::new(), |what| {
+            format!(", and the coordinator waits for {what}")
+        });
         found.push(HealthReport::unavailable(
-            "there is no master: no command is executed",
-            "wait for a moment; if it stays so, start the processes that are gone. A cluster whose \
-             backups, or whose master and witnesses, have all ended has lost its keys: manxdb cluster \
-             down, then up",
+            format!("there is no master: no command is executed{waits}"),
+            "wait for a moment; if it stays so, start the processes that are gone, those whose disk is lost \
+             with an empty directory. A cluster whose master and witnesses have all ended, or all its \
+             servers but one, goes on with what its disks have when all are stopped and started again: \
+             manxdb cluster down, then up",
         ));
     }
     let gone = file.nodes.iter().zip(answers).skip(1);
@@ -158,8 +202,11 @@ pub fn announce(file: &ClusterFile, path: &Path) {
         return;
     };
     println!(
-        "cluster is up: {} servers and {} witnesses for f = {}, durability: memory",
-        shape.servers, shape.witnesses, shape.faults
+        "cluster is up: {} servers and {} witnesses for f = {}, durability: {}",
+        shape.servers,
+        shape.witnesses,
+        shape.faults,
+        curp::durability(file)
     );
     if let Some(carrier) = &shape.carrier {
         let interface = shape.interface.as_deref().unwrap_or_default();

@@ -32,12 +32,23 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Whatever keeps it from starting; nothing of it is left then.
 pub fn run(args: &ClusterUp) -> Result<ExitCode, Fault> {
     match args {
-        ClusterUp::Dast(args) => start(describe(args)?, &args.data, args.supervise),
-        ClusterUp::Curp(args) => start(curp::describe(args)?, &args.data, args.supervise),
+        ClusterUp::Dast(args) => start((describe(args)?, false), &args.data, args.supervise),
+        ClusterUp::Curp(args) => {
+            let which = match curp::left(args)? {
+                Some(file) => (file, true),
+                None => (curp::describe(args)?, false),
+            };
+            start(which, &args.data, args.supervise)
+        }
     }
 }
 
-fn start(file: ClusterFile, data: &Path, supervise: bool) -> Result<ExitCode, Fault> {
+/// Starts a cluster that begins empty, or one that was stopped and goes on.
+fn start(
+    (file, goes_on): (ClusterFile, bool),
+    data: &Path,
+    supervise: bool,
+) -> Result<ExitCode, Fault> {
     let stop = stop_signal()?;
     stop.set_read_timeout(Some(LOOK_EVERY))
         .map_err(|error| Fault::io("cannot watch signals", error))?;
@@ -51,6 +62,7 @@ fn start(file: ClusterFile, data: &Path, supervise: bool) -> Result<ExitCode, Fa
         path: data.join(NAME),
         processes: Vec::new(),
         supervise,
+        goes_on,
     };
     check_ports(&cluster.file)?;
     let result = cluster.start(&stop).and_then(|is_up| {
@@ -70,12 +82,14 @@ struct Cluster {
     path: PathBuf,
     processes: Vec<NodeProcess>,
     supervise: bool,
+    /// Whether nodes begin with what their directories have.
+    goes_on: bool,
 }
 
 impl Cluster {
     /// Starts every node and waits until all answer; `false` when it was told to stop.
     fn start(&mut self, stop: &UnixStream) -> Result<bool, Fault> {
-        for node in &self.file.nodes {
+        for node in self.file.nodes.iter().filter(|_| !self.goes_on) {
             begin_afresh(&directory_of(&self.path, node.number))?;
         }
         self.file.write(&self.path)?;
@@ -259,9 +273,9 @@ fn check_ports(file: &ClusterFile) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What nodes knew was in their memory, so this is the first life of each.
+/// Removes what nodes of an earlier cluster have left, so this is the first life of each.
 fn begin_afresh(directory: &Path) -> Result<(), Fault> {
-    for name in ["life", "log", "journal"] {
+    for name in ["life", "log", "journal", "journal.next"] {
         let path = directory.join(name);
         match std::fs::remove_file(&path) {
             Ok(()) => {}

@@ -10,9 +10,12 @@ use super::cluster::DEFAULT_CLUSTER;
 /// Below the help of each.
 pub const CURP_HELP: &str = "\
 The cluster file lists every process with its address; `manxdb cluster up curp` writes one and starts\n\
-them all, and this command starts one of them, on any machine that has the file. Durability: memory.\n\
-What is acknowledged is in the memory of f + 1 processes, and on no disk. There is no authentication:\n\
-keep the ports within a network that you trust. SIGTERM and SIGINT end the process.";
+them all, and this command starts one of them, on any machine that has the file; its data directory is\n\
+node-NUMBER beside the file. Durability: as the file says (curp.durability). With memory, what is\n\
+acknowledged is in the memory of f + 1 processes, and servers write it to disk behind that; with fsync it\n\
+is on the disks of f + 1 servers first. A cluster all of whose processes have ended goes on when they\n\
+are started again. There is no authentication: keep the ports within a network that you trust. SIGTERM\n\
+and SIGINT end the process.";
 
 /// Flags of one node.
 #[derive(Debug, Args)]

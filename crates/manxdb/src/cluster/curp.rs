@@ -2,12 +2,14 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use manxdb_core::channel::{ChannelOptions, Life};
 use manxdb_core::{Nanos, NodeId};
+use manxdb_curp::disk::CurpRecord;
 use manxdb_curp::hash::KeyHasher;
 use manxdb_curp::ids::Member;
-use manxdb_curp::{CurpNode, Execute, Options, Role};
+use manxdb_curp::{CurpNode, Durability, Execute, Options, Role};
 use manxdb_curp_redis::{Front, FrontSettings, RedisMachine};
 use manxdb_curp_sql::driver::SqlNode;
 use manxdb_curp_sql::{PrimaryDriver, SqlMachine};
@@ -33,6 +35,8 @@ const CONNECTIONS_MAX: usize = 10_000;
 /// Numbers of proxies that no cluster file lists begin here, and are drawn.
 const UNLISTED_FIRST: u32 = 1 << 20;
 
+/// The note by which a coordinator says what keeps the cluster from going on.
+pub const WAITS: &str = "waits for";
 /// Says what a node is: one of these.
 pub const COORDINATES: &str = "coordinates";
 /// A server that decides what is executed.
@@ -74,8 +78,34 @@ pub fn options(file: &ClusterFile) -> Options {
         patience: Nanos::from_millis(100) + away * 8,
         client_ticks: u32::try_from(CLIENT_PATIENCE.0 / (RETRY_EVERY + away * 4).0)
             .unwrap_or(u32::MAX),
+        durability: shape.durability().unwrap_or(Durability::Memory),
         ..Options::default()
     }
+}
+
+/// The durability mode of a cluster, wherever a process says what it promises.
+#[must_use]
+pub fn durability(file: &ClusterFile) -> &'static str {
+    match options(file).durability {
+        Durability::Fsync => "fsync",
+        Durability::Memory | Durability::Volatile => "memory",
+    }
+}
+
+/// Begins the next life of a node. One that lost its directory must not be taken for the process before,
+/// which had what was acknowledged: so lives are numbered from the clock's seconds on.
+///
+/// # Errors
+/// The directory cannot be written, or has a counter that is none.
+pub fn begin_life(data: &DataDirectory) -> Result<Life, Fault> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seconds = since.map_or(1, |since| since.as_secs());
+    data.begin_life_from(seconds.max(1)).map_err(node::other)
+}
+
+/// The journal of a node, and what is in it.
+fn journal(data: &DataDirectory, life: Life) -> Result<(Journal, Vec<CurpRecord>), Fault> {
+    Journal::open(&data.path().join("journal"), life.0).map_err(node::other)
 }
 
 /// What a node is, for people.
@@ -163,8 +193,17 @@ pub fn run(
             let settings = settings(file, seed, true);
             let client = client_of(file, id);
             let front = front(node.redis, client, &options)?;
+            let (journal, disk) = journal(data, life)?;
             let mut runtime = Runtime::new(settings, listener, front).map_err(node::other)?;
-            runtime.add(node.place(), life, core(options, id, life, 0, Vec::new()));
+            let server = core(options, id, life, 0, disk)?;
+            runtime
+                .add_with_journal(
+                    node.place(),
+                    life,
+                    server,
+                    (journal, CurpRecord::supersedes),
+                )
+                .map_err(node::other)?;
             runtime.open_datagrams(id).map_err(node::other)?;
             let place = Place {
                 node: client,
@@ -174,8 +213,8 @@ pub fn run(
                 records: false,
                 ..options
             };
-            runtime.add(place, life, core(options, client, life, 0, Vec::new()));
-            up(node, life);
+            runtime.add(place, life, core(options, client, life, 0, Vec::new())?);
+            up(file, node, life);
             runtime.run(Some(stop)).map_err(node::other)
         }
         Role::Witness => {
@@ -219,9 +258,9 @@ fn witness(
     runtime.open_datagrams(id).map_err(node::other)?;
     let opened = carrier.in_kernel(node.address, file.id().0, life.0)?;
     let Some(opened) = opened else {
-        let core = core(options(file), id, life, 0, Vec::new());
+        let core = core(options(file), id, life, 0, Vec::new())?;
         runtime.add(node.place(), life, core);
-        up(node, life);
+        up(file, node, life);
         return runtime.run(Some(stop)).map_err(node::other);
     };
     let CarrierInKernel {
@@ -234,7 +273,7 @@ fn witness(
     tracing::info!(carrier = %kind, interface = place.interface, life = records_life, "records in the kernel; durability: memory");
     let core = CurpNode::witness_on(id, records_life, options(file), opened);
     runtime.add(node.place(), life, core);
-    up(node, life);
+    up(file, node, life);
     let ran = runtime.run(Some(stop)).map_err(node::other);
     if !carrier.keeps {
         crate::witness::remove(kind, &place)?;
@@ -242,13 +281,14 @@ fn witness(
     ran
 }
 
-fn up(node: &super::file::Node, life: Life) {
+fn up(file: &ClusterFile, node: &super::file::Node, life: Life) {
     let (number, role, address) = (node.number, &node.role, node.address);
+    let durability = durability(file);
     match node.redis {
         Some(redis) => {
-            tracing::info!(node = number, role, %address, %redis, life = life.0, "up; durability: memory");
+            tracing::info!(node = number, role, %address, %redis, life = life.0, durability, "up");
         }
-        None => tracing::info!(node = number, role, %address, life = life.0, "up"),
+        None => tracing::info!(node = number, role, %address, life = life.0, durability, "up"),
     }
 }
 
@@ -281,7 +321,7 @@ pub fn sql_server(file: &ClusterFile, number: u32) -> Result<&super::file::Node,
 pub fn run_sql_server(
     file: &ClusterFile,
     node: &super::file::Node,
-    life: Life,
+    (data, life): (&DataDirectory, Life),
     listener: TcpListener,
     driver: PrimaryDriver,
     stop: &UnixStream,
@@ -290,19 +330,27 @@ pub fn run_sql_server(
     let seed = u64::from(node.number) << 32 | life.0;
     let settings = settings::<SqlMachine>(file, seed, true);
     let options = options(file);
+    let (journal, disk) = journal(data, life)?;
     let mut runtime = Runtime::new(settings, listener, driver).map_err(node::other)?;
     // Server and client are one machine.
     runtime.hold_no_hosted();
-    let core = |id| SqlNode::new(id, life.0, options, 0, Vec::new());
-    runtime.add(node.place(), life, core(id));
+    let core = |id, disk| SqlNode::open(id, life.0, options, 0, disk).map_err(node::other);
+    runtime
+        .add_with_journal(
+            node.place(),
+            life,
+            core(id, disk)?,
+            (journal, CurpRecord::supersedes),
+        )
+        .map_err(node::other)?;
     runtime.open_datagrams(id).map_err(node::other)?;
     let place = Place {
         node: client,
         region: RegionId(node.region),
     };
-    runtime.add(place, life, core(client));
+    runtime.add(place, life, core(client, Vec::new())?);
     runtime.open_datagrams(client).map_err(node::other)?;
-    up(node, life);
+    up(file, node, life);
     runtime.run(Some(stop)).map_err(node::other)
 }
 
@@ -311,9 +359,10 @@ fn core(
     node: NodeId,
     life: Life,
     secret: u64,
-    disk: Vec<manxdb_curp::coordinator::CoordinatorRecord>,
-) -> Node {
-    CurpNode::new(node, life.0, options, secret, disk)
+    disk: Vec<CurpRecord>,
+) -> Result<Node, Fault> {
+    let opened = CurpNode::open(node, life.0, options, secret, disk);
+    opened.map_err(super::node::other)
 }
 
 fn coordinate(
@@ -325,7 +374,7 @@ fn coordinate(
     stop: &UnixStream,
 ) -> Result<(), Fault> {
     let path = data.path().join("journal");
-    let (journal, disk) = Journal::open(&path, life.0).map_err(node::other)?;
+    let (journal, disk) = journal(data, life)?;
     tracing::warn!(
         file = %path.display(),
         "the coordinator is a single point of failure: who is master is written in this file alone, and \
@@ -334,11 +383,11 @@ fn coordinate(
     let settings = settings(file, life.0, true);
     let mut runtime = Runtime::new(settings, listener, NoDriver).map_err(node::other)?;
     let id = NodeId(node.number);
-    let core = core(options(file), id, life, random_u64()?, disk);
+    let core = core(options(file), id, life, random_u64()?, disk)?;
     runtime
-        .add_with_journal(node.place(), life, core, journal)
+        .add_with_journal(node.place(), life, core, (journal, CurpRecord::supersedes))
         .map_err(node::other)?;
-    up(node, life);
+    up(file, node, life);
     runtime.run(Some(stop)).map_err(node::other)
 }
 
@@ -386,13 +435,14 @@ fn pass_on(
     let seed = u64::from(place.node.0) << 32 | life.0;
     let settings = settings(file, seed, true);
     let mut runtime = Runtime::new(settings, listener, front).map_err(node::other)?;
-    let core = core(options(file), place.node, life, 0, Vec::new());
+    let core = core(options(file), place.node, life, 0, Vec::new())?;
     runtime.add(place, life, core);
     runtime.open_datagrams(place.node).map_err(node::other)?;
     tracing::info!(
         node = place.node.0,
         life = life.0,
-        "passes Redis clients' commands on; durability: memory"
+        durability = durability(file),
+        "passes Redis clients' commands on"
     );
     runtime.run(Some(stop)).map_err(node::other)
 }
@@ -430,6 +480,9 @@ pub fn notes<E: CountedRows>(core: &CurpNode<E>) -> Vec<(String, String)> {
     let mut note = |name: &str, value: String| notes.push((name.to_owned(), value));
     if let Some(coordinator) = core.coordinator() {
         note(STATE, COORDINATES.to_owned());
+        if let Some(what) = coordinator.waits_for() {
+            note(WAITS, what);
+        }
         if let Some(config) = coordinator.config() {
             let nodes = |members: &[Member]| {
                 let nodes: Vec<_> = members

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use manxdb_core::{Nanos, NodeId};
+use manxdb_curp::Durability;
 use manxdb_dast::Crossing;
 use manxdb_dast::options::lead_of_millis;
 use manxdb_net::{ClusterId, Delays, Directory, Place, RegionId};
@@ -44,6 +45,10 @@ pub struct CurpShape {
     /// Whether servers replicate the rows of SQL, and serve MySQL clients, instead of Redis's keys.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sql: bool,
+    /// What an acknowledgement says of disks: memory (when it is missing) or fsync. Not to be changed
+    /// once the cluster has keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durability: Option<String>,
     /// Who answers the datagrams of witnesses: user (when it is missing), xdp or xdp-generic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carrier: Option<String>,
@@ -76,7 +81,22 @@ impl CurpShape {
         kind.map_err(|error: String| format!("curp.carrier: {error}"))
     }
 
+    /// What an acknowledgement says of disks.
+    ///
+    /// # Errors
+    /// No durability mode has that name.
+    pub fn durability(&self) -> Result<Durability, String> {
+        match self.durability.as_deref() {
+            None | Some("memory") => Ok(Durability::Memory),
+            Some("fsync") => Ok(Durability::Fsync),
+            Some(other) => Err(format!(
+                "curp.durability: '{other}' is no durability mode: memory, fsync"
+            )),
+        }
+    }
+
     fn check(&self) -> Result<(), String> {
+        self.durability()?;
         if self.carrier()?.is_in_kernel() && self.interface.is_none() {
             return Err(
                 "curp.carrier is in the kernel, so curp.interface has to name a network interface"
@@ -379,6 +399,10 @@ mod tests {
         shape.carrier = Some("nic".into());
         assert!(error(Some(shapeless.clone())).contains("'nic' is no carrier: user, xdp"));
         let shape = shapeless.curp.as_mut().unwrap();
+        shape.durability = Some("paper".into());
+        assert!(error(Some(shapeless.clone())).contains("memory, fsync"));
+        let shape = shapeless.curp.as_mut().unwrap();
+        shape.durability = None;
         shape.carrier = Some("xdp".into());
         assert!(error(Some(shapeless)).contains("curp.interface has to name"));
     }

@@ -49,7 +49,7 @@ pub fn run_with(args: &ClusterNode, carrier: Option<CarrierWish>) -> Result<Exit
     };
     let data = DataDirectory::open(&directory_of(&path, number)).map_err(other)?;
     if file.protocol == ClusterProtocol::Curp {
-        let life = data.begin_life().map_err(other)?;
+        let life = curp::begin_life(&data)?;
         let carrier = match carrier {
             Some(carrier) => carrier,
             // Nobody takes up what a cluster leaves that was stopped as a whole.

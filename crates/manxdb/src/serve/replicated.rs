@@ -57,10 +57,11 @@ pub fn run(
     let (file, _) = ClusterFile::read(&at.cluster)?;
     let node = curp::sql_server(&file, at.node)?.clone();
     let data = DataDirectory::open(&settings.data).map_err(other)?;
-    let member = Membership::start(&file, &node, &data)?;
+    let durability = curp::durability(&file);
+    let member = Membership::start(&file, &node, data)?;
     let find = find_master(&file, &node, member.master.clone());
     let mut passing = Some(pass_on(&mysql, &find, settings)?);
-    tracing::info!(node = node.number, mysql = %settings.mysql_listen, "up; durability: memory");
+    tracing::info!(node = node.number, mysql = %settings.mysql_listen, durability, "up");
     while !stop.load(Ordering::SeqCst) {
         let (commits, rows) = match member.events.recv_timeout(TICK) {
             Ok(PrimaryEvent::Begins { commits, rows }) => (commits, rows),
@@ -137,9 +138,9 @@ struct Membership {
 }
 
 impl Membership {
-    fn start(file: &ClusterFile, node: &Node, data: &DataDirectory) -> Result<Self, Fault> {
+    fn start(file: &ClusterFile, node: &Node, data: DataDirectory) -> Result<Self, Fault> {
         let listener = listen(node)?;
-        let life = data.begin_life().map_err(other)?;
+        let life = curp::begin_life(&data)?;
         let (sender, events) = channel();
         let io = |error| Fault::io("cannot start the nodes of this process", error);
         let (server, client) = (
@@ -153,7 +154,9 @@ impl Membership {
         let (file, node) = (file.clone(), node.clone());
         let thread = thread::Builder::new()
             .name("curp".to_owned())
-            .spawn(move || curp::run_sql_server(&file, &node, life, listener, driver, &ending))
+            .spawn(move || {
+                curp::run_sql_server(&file, &node, (&data, life), listener, driver, &ending)
+            })
             .map_err(io)?;
         Ok(Self {
             events,

@@ -58,7 +58,7 @@ impl Store {
             Self::Memory(rows) => rows.to_string(),
             Self::Replicated(_) => match &settings.rows {
                 Rows::Curp(at) => format!(
-                    "the rows of {}, as the master, node {}; durability: memory",
+                    "the rows of {}, as the master, node {}; durability as that file says",
                     at.cluster.display(),
                     at.node
                 ),

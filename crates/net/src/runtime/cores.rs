@@ -57,9 +57,9 @@ where
 
     fn persist(&mut self, node: NodeId, record: &C::Record, token: Token) {
         let hosted = self.nodes.get(&node);
-        let journal = hosted.and_then(|hosted| hosted.journal.as_ref());
+        let journal = hosted.and_then(|hosted| Some((hosted.journal.as_ref()?, hosted.supersedes)));
         let written = match journal {
-            Some(journal) => journal.write(record, token),
+            Some((journal, supersedes)) => journal.write(record, token, supersedes(record)),
             None => Err(format!("node {} has none", node.0)),
         };
         // A core that waits for ever looks like one that works: the process ends instead.

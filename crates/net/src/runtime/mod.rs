@@ -116,7 +116,15 @@ struct Hosted<C: Core> {
     region: RegionId,
     life: Life,
     journal: Option<JournalWriter>,
+    supersedes: Supersedes<C>,
 }
+
+/// Whether a record says all that those before it said.
+pub type Supersedes<C> = fn(&<C as Core>::Record) -> bool;
+
+/// How long a process that ends still does what its timers say, without reading anything: a core that
+/// waits a moment before it writes something down has written it then.
+const LAST_TIMERS: Nanos = Nanos::from_millis(2);
 
 /// A process: some nodes of a cluster, and whoever asks them.
 pub struct Runtime<C: Core, D> {
@@ -215,10 +223,11 @@ where
 
     /// Adds a node in its `life`th life, that writes nothing down.
     pub fn add(&mut self, place: Place, life: Life, core: C) {
-        self.host(place, life, core, None);
+        self.host(place, life, core, (None, |_| false));
     }
 
-    /// Adds a node in its `life`th life; its core has what was in the journal.
+    /// Adds a node in its `life`th life; its core has what was in the journal. Records that supersede all
+    /// before them begin a new file.
     ///
     /// # Errors
     /// [`NetError::Io`].
@@ -227,11 +236,11 @@ where
         place: Place,
         life: Life,
         core: C,
-        journal: Journal,
+        (journal, supersedes): (Journal, Supersedes<C>),
     ) -> Result<(), NetError> {
         let writer = JournalWriter::start(place.node, journal, Arc::clone(&self.reports))
             .map_err(NetError::io("start the journal's thread"))?;
-        self.host(place, life, core, Some(writer));
+        self.host(place, life, core, (Some(writer), supersedes));
         Ok(())
     }
 
@@ -252,13 +261,20 @@ where
         Ok(())
     }
 
-    fn host(&mut self, place: Place, life: Life, core: C, journal: Option<JournalWriter>) {
+    fn host(
+        &mut self,
+        place: Place,
+        life: Life,
+        core: C,
+        (journal, supersedes): (Option<JournalWriter>, Supersedes<C>),
+    ) {
         let core = Reliable::new(core, place.node, life, self.settings.channel);
         let hosted = Hosted {
             core,
             region: place.region,
             life,
             journal,
+            supersedes,
         };
         self.nodes.insert(place.node, hosted);
     }
@@ -274,6 +290,7 @@ where
         while !self.driver.done() {
             let ready = self.wait()?;
             if ready.stop {
+                self.do_last();
                 break;
             }
             self.do_due();
@@ -287,6 +304,17 @@ where
             }
         }
         Ok(())
+    }
+
+    /// Does what timers say for a last moment. Records are on disk when the process has ended.
+    fn do_last(&mut self) {
+        let end = self.now() + LAST_TIMERS;
+        while let Some(first) = self.agenda.first().filter(|first| *first <= end) {
+            let wait = first.saturating_sub(self.now());
+            std::thread::park_timeout(std::time::Duration::from_nanos(wait.0));
+            self.do_due();
+        }
+        self.write();
     }
 
     /// Who asked, and what was answered.

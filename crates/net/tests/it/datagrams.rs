@@ -162,7 +162,7 @@ impl Server {
             let mut runtime = Runtime::new(settings(address, false), listener, NoDriver).unwrap();
             let core = Counter::default();
             runtime
-                .add_with_journal(place(SERVER), Life(life), core, journal)
+                .add_with_journal(place(SERVER), Life(life), core, (journal, |_| false))
                 .unwrap();
             runtime.open_datagrams(SERVER).unwrap();
             runtime.run(Some(&stopped)).unwrap();

@@ -5,8 +5,9 @@
 
 use std::collections::VecDeque;
 
+use crate::disk::{ServerRecord, WholeStore};
 use crate::execute::Execute;
-use crate::ids::{Epoch, Position};
+use crate::ids::{Epoch, Position, View};
 use crate::message::{Change, Entry};
 use crate::options::Options;
 use crate::rifl::Rifl;
@@ -28,6 +29,8 @@ pub(crate) struct Store<E> {
     verified: Position,
     /// The master whose everything this last became a copy of.
     installed: Epoch,
+    /// The view that the copy was for.
+    pub(crate) copied: View,
 }
 
 impl<E: Execute> Store<E> {
@@ -41,7 +44,94 @@ impl<E: Execute> Store<E> {
             tail: VecDeque::new(),
             verified: 0,
             installed: Epoch(0),
+            copied: View::default(),
         }
+    }
+
+    /// What was written down; nothing when the machine cannot read its state.
+    pub(crate) fn from_whole(whole: WholeStore) -> Option<Self> {
+        let store = Self {
+            epoch: whole.epoch,
+            state: E::restore(&whole.state)?,
+            rifl: whole.rifl,
+            applied: whole.applied,
+            tail: whole.tail.into(),
+            verified: whole.verified,
+            // No master sends a copy to a process and then goes on with the next one.
+            installed: Epoch(0),
+            copied: whole.copied,
+        };
+        store.check().is_ok().then_some(store)
+    }
+
+    /// To be written down, of a server whose log has gone on since its life `base`.
+    pub(crate) fn to_whole(&self, base: u64) -> WholeStore {
+        assert!(base > 0, "lives begin with 1");
+        assert!(
+            self.applied <= self.verified && self.verified <= self.last(),
+            "what is written down can be read again"
+        );
+        WholeStore {
+            base,
+            epoch: self.epoch,
+            copied: self.copied,
+            applied: self.applied,
+            verified: self.verified,
+            state: self.state.snapshot(),
+            rifl: self.rifl.clone(),
+            tail: self.tail.iter().cloned().collect(),
+        }
+    }
+
+    /// Does again what was written down after it was done; whether it follows from what is there.
+    pub(crate) fn replay(&mut self, record: ServerRecord) -> bool {
+        let (epoch, entries) = match &record {
+            ServerRecord::Whole(_) => return false,
+            ServerRecord::Obeyed { epoch, entries, .. }
+            | ServerRecord::Led { epoch, entries, .. } => (*epoch, entries),
+        };
+        let is_later = |entry: &Entry| entry.epoch > epoch;
+        if entries.iter().any(is_later) || !self.fence(epoch) {
+            return false;
+        }
+        match record {
+            ServerRecord::Whole(_) => false,
+            ServerRecord::Obeyed {
+                after,
+                entries,
+                last,
+                synced,
+                ..
+            } => {
+                let options = Options::default();
+                self.append(&options, after, entries, last, synced)
+                    .is_some()
+            }
+            ServerRecord::Led {
+                after,
+                entries,
+                synced,
+                ..
+            } => self.lead(after, entries, synced),
+        }
+    }
+
+    /// Takes what this server made as a master, behind `after`: its log ends there.
+    fn lead(&mut self, after: Position, entries: Vec<Entry>, synced: Position) -> bool {
+        let Some(keep) = after.checked_sub(self.applied) else {
+            return false;
+        };
+        if after > self.last() {
+            return false;
+        }
+        self.tail
+            .truncate(usize::try_from(keep).unwrap_or(usize::MAX));
+        self.tail.extend(entries);
+        self.verified = self.last();
+        assert!(self.verified >= after, "entries make a log longer");
+        self.apply(synced.min(self.verified));
+        assert_eq!(self.verified, self.last(), "a master's log is its own");
+        true
     }
 
     /// The end of the log.
@@ -176,38 +266,7 @@ fn keeps_tail(_: &Options) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execute::{Declared, Executed};
-    use crate::ids::{ClientId, Stamp};
-
-    /// A machine without a state.
-    #[derive(Clone)]
-    struct Nothing;
-
-    impl Execute for Nothing {
-        fn declare(_: &[u8]) -> Option<Declared> {
-            None
-        }
-        fn execute(&mut self, _: &[u8], _: Stamp) -> Executed {
-            Executed::default()
-        }
-        fn apply(&mut self, _: &[u8]) {}
-        fn snapshot(&self) -> Vec<u8> {
-            Vec::new()
-        }
-        fn restore(_: &[u8]) -> Option<Self> {
-            Some(Self)
-        }
-        fn empty() -> Self {
-            Self
-        }
-    }
-
-    fn entry(epoch: u64, client: u64) -> Entry {
-        Entry {
-            epoch: Epoch(epoch),
-            change: Change::Opened(ClientId(client)),
-        }
-    }
+    use crate::machine_tests::{Nothing, entry};
 
     /// A backup to which the first master sent three entries, of which all have one.
     fn with_a_tail(options: &Options) -> Store<Nothing> {

@@ -12,8 +12,9 @@
 //! master brings its log to the backups later, in batches, and lets witnesses forget. When it
 //! dies, a backup takes its place and runs what one witness has.
 //!
-//! What is kept is in the memory of f + 1 processes (durability mode `memory`); the coordinator
-//! alone writes to disk.
+//! What is acknowledged is in the memory of f + 1 processes, or on the disks of f + 1 servers
+//! ([`Durability`]); in both modes servers write their logs down, so that a cluster that was stopped
+//! whole comes back.
 //!
 //! | question | answered in |
 //! |---|---|
@@ -27,6 +28,7 @@
 //! | where its records lie | [`carrier`] |
 //! | the datagrams, byte by byte; their hashes | [`wire`], [`hash`] |
 //! | who replaces whom, and in which order | [`coordinator`], [`server`] |
+//! | what is on disk, and who may begin again from it | [`disk`] |
 //! | what nodes say to each other | [`message`] |
 //!
 //! Start reading at [`client`], then [`master`], then [`coordinator`].
@@ -36,10 +38,13 @@ pub mod backup;
 pub mod carrier;
 pub mod client;
 pub mod coordinator;
+pub mod disk;
 pub mod execute;
 mod garbage;
 pub mod hash;
 pub mod ids;
+#[cfg(test)]
+mod machine_tests;
 pub mod master;
 pub mod message;
 #[cfg(feature = "mutants")]
@@ -57,4 +62,4 @@ pub use carrier::{MemoryCarrier, ViewTokens, WitnessCarrier};
 pub use client::{ClientAnswer, Completion};
 pub use execute::{Declared, Execute, Executed};
 pub use node::{CurpNode, CurpTimer};
-pub use options::{Options, Role};
+pub use options::{Durability, Options, Role};

@@ -3,6 +3,7 @@
 use manxdb_core::{Message, Weight};
 use serde::{Deserialize, Serialize};
 
+use crate::disk::Holding;
 use crate::ids::{ClientId, Config, Epoch, Member, Position, RpcId, Stamp, View};
 use crate::rifl::Rifl;
 use crate::table::Recorded;
@@ -152,6 +153,8 @@ pub enum CurpMessage {
         to: u64,
         /// The master's life.
         epoch: Epoch,
+        /// The view to come, which the copy is for.
+        view: View,
         /// The end of the master's log.
         last: Position,
         /// The state after it.
@@ -201,6 +204,8 @@ pub enum CurpMessage {
         life: u64,
         /// The view that it serves as master.
         serves: Option<View>,
+        /// What log a server has that is not master.
+        holds: Option<Holding>,
     },
     /// Coordinator to server: heard. To the master: may answer reads for as long as agreed from
     /// when it sent that heartbeat.
@@ -237,12 +242,16 @@ pub enum CurpMessage {
         /// The newest view.
         keep: View,
     },
-    /// Coordinator to a backup: become master.
+    /// Coordinator to a backup of the old view, or to what was one before it started again: become
+    /// master.
     Recover {
         /// The view whose master is gone; none when the cluster begins.
         old: Option<Config>,
         /// The one to come.
         new: Config,
+        /// Whether its processes are gone and their disks are what is left: it begins with what its own
+        /// disk has, and its backups get everything.
+        restores: bool,
     },
     /// Coordinator to the master: change backups or witnesses.
     Reconfigure {

@@ -43,11 +43,19 @@ pub enum Mutant {
     MixedViews,
     /// A backup keeps what the new master does not have.
     TailNotCut,
+    /// A server says that it has entries before they are on its disk.
+    AcknowledgedUnpersisted,
+    /// A cluster that was stopped whole begins again from the shortest log.
+    ShortestLog,
+    /// A cluster that was stopped whole begins again from any server's log, also of an earlier view.
+    AnyStore,
+    /// A cluster whose memory is the only certain copy begins again before all its servers are back.
+    RestoresEarly,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 20] = [
+    pub const ALL: [Mutant; 24] = [
         Mutant::NoFreeze,
         Mutant::WitnessIgnoresConflict,
         Mutant::TombstoneOfAborted,
@@ -68,5 +76,9 @@ impl Mutant {
         Mutant::NoReplay,
         Mutant::MixedViews,
         Mutant::TailNotCut,
+        Mutant::AcknowledgedUnpersisted,
+        Mutant::ShortestLog,
+        Mutant::AnyStore,
+        Mutant::RestoresEarly,
     ];
 }

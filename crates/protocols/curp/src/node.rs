@@ -8,7 +8,8 @@ use manxdb_core::{
 
 use crate::carrier::WitnessCarrier;
 use crate::client::{Client, ClientAnswer};
-use crate::coordinator::{Coordinator, CoordinatorRecord};
+use crate::coordinator::Coordinator;
+use crate::disk::{self, CurpRecord, DiskError, Holding};
 use crate::execute::Execute;
 use crate::ids::{Epoch, Member, View};
 use crate::message::CurpMessage;
@@ -54,7 +55,7 @@ pub(crate) trait Outbox {
     fn send(&mut self, to: NodeId, body: CurpMessage);
     fn set_timer(&mut self, after: Nanos, timer: CurpTimer);
     fn reply(&mut self, id: RequestId, body: ClientAnswer);
-    fn persist(&mut self, record: CoordinatorRecord, token: Token);
+    fn persist(&mut self, record: CurpRecord, token: Token);
     fn work(&mut self, work: Work);
 }
 
@@ -71,7 +72,7 @@ impl<E: Execute> Outbox for Actions<CurpNode<E>> {
         self.reply(id, body);
     }
 
-    fn persist(&mut self, record: CoordinatorRecord, token: Token) {
+    fn persist(&mut self, record: CurpRecord, token: Token) {
         self.persist(record, token);
     }
 
@@ -83,15 +84,15 @@ impl<E: Execute> Outbox for Actions<CurpNode<E>> {
 /// Shows the coordinator that a process lives, and sets the timer for the next time.
 pub(crate) fn heartbeat(
     options: &Options,
-    number: u64,
-    life: u64,
-    serves: Option<View>,
+    (number, life): (u64, u64),
+    (serves, holds): (Option<View>, Option<Holding>),
     out: &mut impl Outbox,
 ) {
     let heartbeat = CurpMessage::Heartbeat {
         number,
         life,
         serves,
+        holds,
     };
     out.send(options.coordinator, heartbeat);
     out.set_timer(options.heartbeat_every, CurpTimer::Heartbeat);
@@ -111,32 +112,54 @@ pub enum CurpNode<E> {
 }
 
 impl<E: Execute> CurpNode<E> {
-    /// The node of that number in its `life`th life. Only a coordinator has anything on its
-    /// `disk`; its `secret` makes tokens.
-    #[must_use]
-    pub fn new(
+    /// The node of that number in its `life`th life, with what is on its `disk`, oldest first; a
+    /// coordinator's `secret` makes tokens.
+    ///
+    /// # Errors
+    /// The records are none that such a node wrote.
+    pub fn open(
         node: NodeId,
         life: u64,
         options: Options,
         secret: u64,
-        disk: Vec<CoordinatorRecord>,
-    ) -> Self {
+        disk: Vec<CurpRecord>,
+    ) -> Result<Self, DiskError> {
         let me = Member { node, life };
         assert!(life > 0, "lives begin with 1");
         assert!(
             options.faults > 0,
             "who survives nothing needs no replication"
         );
-        assert!(
-            options.role(node) == Role::Coordinator || disk.is_empty(),
-            "the coordinator alone writes anything down"
-        );
-        match options.role(node) {
-            Role::Coordinator => Self::Coordinator(Coordinator::new(options, secret, disk)),
-            Role::Server => Self::Server(Server::new(me, options)),
+        Ok(match options.role(node) {
+            Role::Coordinator => {
+                let disk = disk::decisions(disk)?;
+                Self::Coordinator(Coordinator::new(options, secret, disk))
+            }
+            Role::Server => Self::Server(Server::new(me, options, disk::read(disk)?)),
             Role::Witness => Self::Witness(Witness::new(me, options)),
-            Role::Client => Self::Client(Client::new(node, life, options), PhantomData),
-        }
+            Role::Client => {
+                let records = options.records && options.durability.trusts_witnesses();
+                let options = Options { records, ..options };
+                Self::Client(Client::new(node, life, options), PhantomData)
+            }
+        })
+    }
+
+    /// As [`CurpNode::open`], for a disk that this code wrote in this process: of a simulation, or none.
+    ///
+    /// # Panics
+    /// It did not.
+    #[must_use]
+    #[allow(clippy::panic)] // a simulation that gives a node another one's disk is a defect
+    pub fn new(
+        node: NodeId,
+        life: u64,
+        options: Options,
+        secret: u64,
+        disk: Vec<CurpRecord>,
+    ) -> Self {
+        let opened = Self::open(node, life, options, secret, disk);
+        opened.unwrap_or_else(|error| panic!("the disk of node {}: {error}", node.0))
     }
 
     /// A witness whose records lie elsewhere than in this process's memory.
@@ -193,8 +216,8 @@ impl<E: Execute> Core for CurpNode<E> {
     /// A command of the machine.
     type Request = Vec<u8>;
     type Reply = ClientAnswer;
-    /// Only the coordinator writes to disk: the data is in the memory of f + 1 processes.
-    type Record = CoordinatorRecord;
+    /// What the coordinator decided, and the logs of servers.
+    type Record = CurpRecord;
 
     fn step(&mut self, now: LocalTime, event: EventOf<Self>, out: &mut Actions<Self>) {
         match (self, event) {
@@ -209,6 +232,7 @@ impl<E: Execute> Core for CurpNode<E> {
                 node.on_message(now, from, body, out);
             }
             (Self::Server(node), Event::Timer(timer)) => node.on_timer(&timer, out),
+            (Self::Server(node), Event::Persisted(token)) => node.persisted(token, out),
             (Self::Witness(node), Event::Start) => node.start(out),
             (Self::Witness(node), Event::Message { from, body }) => {
                 node.on_message(from, body, out);

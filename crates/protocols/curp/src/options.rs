@@ -4,6 +4,34 @@ use manxdb_core::{Nanos, NodeId};
 
 use crate::hash::KeyHasher;
 
+/// What an acknowledgement says of disks (decision 45).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Servers write nothing down: what is acknowledged is in the memory of f + 1 processes.
+    #[default]
+    Volatile,
+    /// The same, and servers write their logs to disk behind that. A cluster that was stopped whole
+    /// comes back with the longest log that its last view has on disk.
+    Memory,
+    /// What is acknowledged is on the disks of the master and of all f backups. Witnesses hold nothing
+    /// then: every update is synced, in two round trips from a client that is not the master's process.
+    Fsync,
+}
+
+impl Durability {
+    /// Whether servers write their logs down.
+    #[must_use]
+    pub fn is_on_disk(self) -> bool {
+        self != Self::Volatile
+    }
+
+    /// Whether an update may be complete although it is at the master and in witnesses alone.
+    #[must_use]
+    pub fn trusts_witnesses(self) -> bool {
+        self != Self::Fsync
+    }
+}
+
 /// How a cluster behaves. The same on all its nodes.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
@@ -41,8 +69,14 @@ pub struct Options {
     pub client_ticks: u32,
     /// How far a stamp may be from the master's clock.
     pub stamp_slack: Nanos,
-    /// Whether a client records at witnesses. One that does not has every update synced.
+    /// Whether a client records at witnesses. One that does not has every update synced. Without effect
+    /// where [`Durability::trusts_witnesses`] says no.
     pub records: bool,
+    /// What an acknowledgement says of disks.
+    pub durability: Durability,
+    /// Bytes of log entries after which a server writes its whole state down, so that the entries
+    /// before it can go; or as many as the last whole state had, when those are more.
+    pub whole_after: u64,
     /// Planted defect.
     #[cfg(feature = "mutants")]
     pub mutant: Option<crate::mutants::Mutant>,
@@ -69,6 +103,8 @@ impl Default for Options {
             client_ticks: 3_000,
             stamp_slack: Nanos::from_secs(1),
             records: true,
+            durability: Durability::default(),
+            whole_after: 64 << 20,
             #[cfg(feature = "mutants")]
             mutant: None,
         }

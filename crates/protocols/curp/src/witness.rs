@@ -40,7 +40,8 @@ impl Witness {
 
     fn heartbeat(&mut self, out: &mut impl Outbox) {
         self.heartbeats += 1;
-        heartbeat(&self.options, self.heartbeats, self.me.life, None, out);
+        let names = (self.heartbeats, self.me.life);
+        heartbeat(&self.options, names, (None, None), out);
     }
 
     pub(crate) fn on_timer(&mut self, timer: &CurpTimer, out: &mut impl Outbox) {

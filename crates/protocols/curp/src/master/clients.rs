@@ -12,14 +12,20 @@ use crate::node::Outbox;
 use crate::rifl::Known;
 use crate::wire::GcEntry;
 
+/// Bits of a client's name that are a place in the log; those above are the master's epoch.
+const PLACE_BITS: u32 = 40;
+
 impl<E: Execute> Master<E> {
     /// Gives a client a name, which is safe before it is told.
     pub(crate) fn open(&mut self, from: NodeId, view: View, nonce: u64, out: &mut impl Outbox) {
         if !self.is_serving() || view != self.config.view {
             return; // it asks again
         }
-        // No other entry has this place, and none had it that was synced: it is a new name.
-        let client = ClientId(self.last() + 1);
+        // A master makes one entry at a place, and an epoch has one master: it is a new name, also where
+        // a cluster has come back from disks with a shorter log than clients remember.
+        let (epoch, place) = (self.epoch().0, self.last() + 1);
+        assert!(place < 1 << PLACE_BITS, "a log is shorter than that");
+        let client = ClientId(epoch << PLACE_BITS | place);
         assert!(client != ClientId(0), "nobody's name is given to nobody");
         assert!(
             !self.silent.contains_key(&client),
@@ -124,7 +130,10 @@ impl<E: Execute> Master<E> {
         let undeclared = undeclared && !self.has(Mutant::UndeclaredTrusted);
         #[cfg(feature = "mutants")]
         let earlier = earlier.filter(|_| !self.has(Mutant::NoConflictCheck));
-        let first = earlier.is_some() || undeclared || replaced || refused || request.sync;
+        // A client that does not know the mode may have recorded it at witnesses, which is no disk.
+        let is_on_disk = !self.options.durability.trusts_witnesses();
+        let asks = request.sync || is_on_disk;
+        let first = earlier.is_some() || undeclared || replaced || refused || asks;
         let answer = executed.answer.clone();
         let before = self.last();
         self.execute(rpc, request.ack, &declared_hashes, touched, executed);

@@ -17,6 +17,7 @@ mod views;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use self::unsynced::UnsyncedKeys;
+use crate::disk::{ServerRecord, WholeStore};
 use crate::execute::Execute;
 use crate::garbage::GcLink;
 use crate::ids::{ClientId, Config, Epoch, Member, Position, RpcId, Stamp, View};
@@ -73,6 +74,8 @@ pub(crate) struct Peer {
     sent: Position,
     in_flight: bool,
     ticks: u32,
+    /// Copies of everything that it was sent and has not answered.
+    copies: u32,
     /// What it was told that all have.
     told: Position,
 }
@@ -86,6 +89,7 @@ impl Peer {
             sent: acked,
             in_flight: false,
             ticks: 0,
+            copies: 0,
             told: 0,
         }
     }
@@ -115,6 +119,11 @@ pub struct Master<E> {
     /// Ticks since clients were heard of.
     silent: BTreeMap<ClientId, u32>,
     sync_is_due: bool,
+    /// The end of what was given away to be written down, and of what is on this server's own disk.
+    journaled: Position,
+    owned: Position,
+    /// What is to be written down, each with the end of the log after it.
+    records: Vec<(Position, ServerRecord)>,
     /// What it did, for reports.
     pub(crate) counts: MasterCounts,
 }
@@ -160,6 +169,9 @@ impl<E: Execute> Master<E> {
             links: Vec::new(),
             silent: BTreeMap::new(),
             sync_is_due: false,
+            journaled: synced + log.len() as Position,
+            owned: 0,
+            records: Vec::new(),
             counts: MasterCounts::default(),
         };
         assert!(
@@ -224,6 +236,65 @@ impl<E: Execute> Master<E> {
         }
     }
 
+    /// Gives entries of its own to be written down, before they leave for anywhere else.
+    pub(super) fn write_down(&mut self) {
+        let last = self.last();
+        if !self.options.durability.is_on_disk() || self.journaled == last {
+            return;
+        }
+        assert!(
+            self.journaled >= self.synced && self.journaled < last,
+            "what all backups have was written down"
+        );
+        let skip = usize::try_from(self.journaled - self.synced).unwrap_or(usize::MAX);
+        let led = ServerRecord::Led {
+            epoch: self.epoch(),
+            after: self.journaled,
+            entries: self.log.iter().skip(skip).cloned().collect(),
+            synced: self.synced,
+        };
+        self.journaled = last;
+        self.records.push((last, led));
+        assert!(
+            self.records.is_sorted_by_key(|(at, _)| *at),
+            "a log is written down in its order"
+        );
+    }
+
+    /// What is to be written down, each with the end of the log after it.
+    pub(crate) fn take_records(&mut self) -> Vec<(Position, ServerRecord)> {
+        std::mem::take(&mut self.records)
+    }
+
+    /// Its state as it is, to be written down in place of its log; nothing before it has opened, when
+    /// what it was as a backup counts.
+    pub(crate) fn to_whole(&mut self, base: u64) -> Option<WholeStore> {
+        if !self.has_opened() {
+            return None;
+        }
+        assert!(
+            self.records.is_empty(),
+            "what was given away to be written down comes first"
+        );
+        let last = self.last();
+        self.journaled = last;
+        Some(WholeStore {
+            base,
+            epoch: self.epoch(),
+            copied: View::default(),
+            applied: last,
+            verified: last,
+            state: self.state.snapshot(),
+            rifl: self.rifl.clone(),
+            tail: Vec::new(),
+        })
+    }
+
+    /// Whether its disk has its own log, in place of a backup's.
+    pub(crate) fn has_opened(&self) -> bool {
+        matches!(self.phase, Phase::Serving | Phase::Changing { .. })
+    }
+
     pub(super) fn log_change(&mut self, change: Change) {
         let epoch = self.epoch();
         self.push_entry(Entry { epoch, change });
@@ -245,6 +316,9 @@ impl<E: Execute> Master<E> {
                 let (member, acked) = (peer.member, peer.acked);
                 return Err(format!("{member:?} has {acked} of {}..{last}", self.synced));
             }
+        }
+        if self.owned > self.last() || self.journaled > last {
+            return Err("entries on disk that are not in the log".to_owned());
         }
         if self.is_serving() && self.links.len() != self.config.witnesses.len() {
             return Err("a witness of the view is left out".to_owned());

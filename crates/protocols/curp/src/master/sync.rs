@@ -9,6 +9,7 @@ use crate::message::{CurpMessage, Entry};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::node::{CurpTimer, Outbox};
+use crate::options::Durability;
 
 /// Entries of one message to a backup.
 const ENTRIES_A_MESSAGE: usize = 256;
@@ -50,6 +51,9 @@ impl<E: Execute> Master<E> {
     }
 
     pub(super) fn push(&mut self, index: usize, out: &mut impl Outbox) {
+        if self.has_opened() {
+            self.write_down();
+        }
         let (epoch, last, synced) = (self.epoch(), self.last(), self.synced);
         let peer = &mut self.peers[index];
         peer.in_flight = true;
@@ -57,10 +61,19 @@ impl<E: Execute> Master<E> {
         let (to, node) = (peer.member.life, peer.member.node);
         if peer.install {
             assert!(peer.acked <= last, "nobody has more than there is");
+            assert!(
+                self.phase != Phase::Serving,
+                "everything is copied for a view to come"
+            );
             peer.sent = last;
+            peer.copies += 1;
             let install = CurpMessage::Install {
                 to,
                 epoch,
+                view: match &self.phase {
+                    Phase::Changing { next } => next.view,
+                    _ => self.config.view,
+                },
                 last,
                 state: self.state.snapshot(),
                 rifl: self.rifl.clone(),
@@ -114,6 +127,7 @@ impl<E: Execute> Master<E> {
         peer.acked = peer.acked.max(at);
         peer.sent = peer.sent.max(peer.acked);
         peer.install = false;
+        peer.copies = 0;
         peer.in_flight = peer.sent > peer.acked;
         assert!(peer.sent <= last, "a backup has no more than its master");
         self.progress(out);
@@ -136,6 +150,7 @@ impl<E: Execute> Master<E> {
                 } else {
                     all
                 };
+                let all = self.on_own_disk(all);
                 if all > self.synced {
                     self.synced_up_to(all, out);
                 }
@@ -145,10 +160,29 @@ impl<E: Execute> Master<E> {
         }
     }
 
+    /// How much of what all backups have counts as synced: in `fsync` mode, what its own disk has too.
+    fn on_own_disk(&self, all: Position) -> Position {
+        assert!(self.owned <= self.last(), "no disk has more than there is");
+        if self.options.durability == Durability::Fsync && self.options.is_honest() {
+            all.min(self.owned)
+        } else {
+            all
+        }
+    }
+
+    /// Its own disk has its log up to a place.
+    pub(crate) fn owns(&mut self, at: Position, out: &mut impl Outbox) {
+        assert!(at <= self.last(), "only what was executed is written down");
+        self.owned = self.owned.max(at);
+        if self.options.durability == Durability::Fsync {
+            self.progress(out);
+        }
+    }
+
     /// Tells the coordinator that the backups of the view to come have everything.
     pub(super) fn report_ready(&self, out: &mut impl Outbox) {
         let has_all = |peer: &Peer| !peer.install && peer.acked == self.last();
-        let ready = self.peers.iter().all(has_all);
+        let ready = self.peers.iter().all(has_all) && self.on_own_disk(self.last()) == self.last();
         #[cfg(feature = "mutants")]
         let ready = ready || self.has(Mutant::OpensBeforeSync);
         if !ready {

@@ -124,6 +124,11 @@ impl<E: Execute> Master<E> {
         );
         self.config = config.clone();
         self.phase = Phase::Serving;
+        self.write_down();
+        assert!(
+            self.journaled == self.last() || !self.options.durability.is_on_disk(),
+            "what a view begins with is written down"
+        );
         // The witnesses of this view are empty: there is nothing to collect of the last one.
         self.garbage.clear();
         let links = config.witnesses.iter().copied().map(GcLink::new);
@@ -145,7 +150,9 @@ impl<E: Execute> Master<E> {
             let peer = &mut self.peers[index];
             peer.ticks += 1;
             let lacks = peer.install || peer.acked < last || peer.told < synced;
-            if lacks && (!peer.in_flight || peer.ticks > PATIENCE_TICKS) {
+            // Everything takes its time: each further copy of it is waited for twice as long.
+            let patience = PATIENCE_TICKS << peer.copies.min(10);
+            if lacks && (!peer.in_flight || peer.ticks > patience) {
                 peer.sent = peer.acked;
                 self.push(index, out);
             }
@@ -169,7 +176,7 @@ mod tests {
 
     use super::*;
     use crate::client::ClientAnswer;
-    use crate::coordinator::CoordinatorRecord;
+    use crate::disk::CurpRecord;
     use crate::execute::{Declared, Executed};
     use crate::ids::{ClientId, Epoch, RpcId, Stamp, Wlv};
     use crate::message::Change;
@@ -217,7 +224,7 @@ mod tests {
         }
         fn set_timer(&mut self, _: Nanos, _: CurpTimer) {}
         fn reply(&mut self, _: RequestId, _: ClientAnswer) {}
-        fn persist(&mut self, _: CoordinatorRecord, _: Token) {}
+        fn persist(&mut self, _: CurpRecord, _: Token) {}
         fn work(&mut self, _: Work) {}
     }
 

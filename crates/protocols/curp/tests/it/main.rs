@@ -8,6 +8,7 @@
 )]
 
 mod common;
+mod disks;
 mod faults;
 mod mutants;
 mod rounds;

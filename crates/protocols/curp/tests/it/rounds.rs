@@ -3,7 +3,7 @@
 use crate::common::machine::{Answer, Command, Value, bytes};
 use crate::common::{Cluster, Load, Setting};
 use manxdb_core::{Nanos, NodeId};
-use manxdb_curp::{ClientAnswer, Completion};
+use manxdb_curp::{ClientAnswer, Completion, Durability};
 use manxdb_sim::{CostModel, Driver, Link, Outside, SimTime, Topology, World, WorldOptions};
 
 const ONE_WAY: Nanos = Nanos::from_millis(1);
@@ -38,8 +38,18 @@ impl Driver<Cluster> for Script {
 }
 
 fn run(faults: usize, commands: &[(u64, Command)]) -> (World<Cluster>, Script) {
+    run_with((Durability::Volatile, Nanos::ZERO), faults, commands)
+}
+
+/// With disks that take so long for a write.
+fn run_with(
+    (durability, sync): (Durability, Nanos),
+    faults: usize,
+    commands: &[(u64, Command)],
+) -> (World<Cluster>, Script) {
     let setting = Setting {
         faults,
+        durability,
         spares: 0,
         clients: 1,
         sync_after: Nanos::from_millis(20),
@@ -49,7 +59,10 @@ fn run(faults: usize, commands: &[(u64, Command)]) -> (World<Cluster>, Script) {
         1,
         Topology::single(setting.client_ids().end, Link::after(ONE_WAY)),
     );
-    options.cost = CostModel::free();
+    options.cost = CostModel {
+        sync,
+        ..CostModel::free()
+    };
     let cluster = Cluster {
         options: manxdb_curp::Options {
             race_after: Nanos::from_millis(50),
@@ -134,6 +147,26 @@ fn a_commuting_write_takes_one_round_trip_and_a_conflicting_one_two() {
             }
         }
     }
+}
+
+#[test]
+fn a_write_takes_two_round_trips_and_one_write_to_disk_where_disks_are_waited_for() {
+    use Command::{Get, Incr, Set};
+    let commands = [
+        (1_000_000, Set(1, 7)),
+        (1_100_000, Incr(2)),
+        (1_200_000, Get(1)),
+    ];
+    let trips = |mode, sync| {
+        let (_, script) = run_with((mode, sync), 2, &commands);
+        let trips = round_trips(&script).into_iter();
+        trips.map(|(trips, _)| trips).collect::<Vec<_>>()
+    };
+    assert_eq!(trips(Durability::Fsync, Nanos::ZERO), [2, 2, 1]);
+    // Master and backups write at the same time; a write here takes as long as a round trip.
+    let slow = ONE_WAY * 2;
+    assert_eq!(trips(Durability::Fsync, slow), [3, 3, 1]);
+    assert_eq!(trips(Durability::Memory, slow), [1, 1, 1]);
 }
 
 #[test]

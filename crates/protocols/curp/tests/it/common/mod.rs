@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use manxdb_checker::linear::check;
 use manxdb_core::channel::Life;
 use manxdb_core::{Nanos, NodeId, RequestId};
-use manxdb_curp::coordinator::CoordinatorRecord;
+use manxdb_curp::disk::CurpRecord;
 use manxdb_curp::mutants::Mutant;
-use manxdb_curp::{ClientAnswer, Completion, CurpNode, Options};
+use manxdb_curp::{ClientAnswer, Completion, CurpNode, Durability, Options};
 use manxdb_sim::fault::DownTogether;
 use manxdb_sim::hunt::Case;
 use manxdb_sim::{
@@ -32,7 +32,7 @@ pub struct Cluster {
 impl System for Cluster {
     type Core = Node;
 
-    fn start(&mut self, node: NodeId, life: Life, disk: Vec<CoordinatorRecord>) -> Node {
+    fn start(&mut self, node: NodeId, life: Life, disk: Vec<CurpRecord>) -> Node {
         CurpNode::new(node, life.0, self.options, 0x005E_C2E7, disk)
     }
 }
@@ -59,6 +59,11 @@ pub struct Setting {
     /// Whether the first client only reads.
     pub reader: bool,
     pub outstanding: u32,
+    pub durability: Durability,
+    /// As [`Options::whole_after`].
+    pub whole_after: u64,
+    /// How long after the last question of the others the last reads begin.
+    pub rest: Nanos,
 }
 
 impl Default for Setting {
@@ -77,6 +82,9 @@ impl Default for Setting {
             draws: false,
             reader: false,
             outstanding: 1,
+            durability: Durability::default(),
+            whole_after: 2_000,
+            rest: Nanos::from_millis(1),
         }
     }
 }
@@ -91,6 +99,8 @@ impl Setting {
             table: (16, 4),
             mutant: self.mutant,
             sync_after: self.sync_after,
+            durability: self.durability,
+            whole_after: self.whole_after,
             ..Options::default()
         }
     }
@@ -332,7 +342,7 @@ impl Driver<Cluster> for Load {
                 outside.wake_at(SimTime(100_000_000 + offset), client.into());
             }
         }
-        outside.wake_at(self.setting.until + Nanos::from_millis(1), u64::MAX);
+        outside.wake_at(self.setting.until + self.setting.rest, u64::MAX);
     }
 
     fn wake(&mut self, outside: &mut Outside<'_, Cluster>, key: u64) {

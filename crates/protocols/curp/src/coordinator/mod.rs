@@ -12,6 +12,11 @@
 //! | its master opens; the old tables end | |
 //!
 //! What fails on the way is tried again under another name.
+//!
+//! When no process is left that has what was acknowledged in memory, servers that have started again
+//! are asked for what their disks have; who may begin again from it, `choice` says.
+
+mod choice;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
@@ -20,7 +25,8 @@ use manxdb_core::{Digest, Nanos, NodeId, Token};
 use serde::{Deserialize, Serialize};
 use siphasher::sip::SipHasher13;
 
-use crate::ids::{Config, Epoch, Member, View, Wlv};
+use crate::disk::{CurpRecord, Holding};
+use crate::ids::{Config, Epoch, Member, View};
 use crate::message::CurpMessage;
 use crate::node::{CurpTimer, Outbox};
 use crate::options::{Options, Role};
@@ -38,6 +44,21 @@ pub struct CoordinatorRecord {
 struct Seen {
     life: u64,
     silent: u64,
+    /// Of a server: its log, unless it is master.
+    holds: Option<Holding>,
+    /// The newest master that it has heard of, or is.
+    epoch: Epoch,
+}
+
+/// What becomes of the view in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Its master goes on with other backups or witnesses.
+    Reconfigure,
+    /// One of its backups becomes master; or it is the first one.
+    Recover,
+    /// All its processes are gone; a server begins again with what its disk has.
+    Restore,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +75,7 @@ enum Stage {
 #[derive(Debug)]
 struct Attempt {
     new: Config,
-    /// Whether another process becomes master.
-    recovers: bool,
+    way: Way,
     stage: Stage,
     started: BTreeSet<Member>,
     ready: bool,
@@ -150,7 +170,11 @@ impl Coordinator {
                 number,
                 life,
                 serves,
-            } => self.heartbeat(Member { node: from, life }, number, serves, out),
+                holds,
+            } => {
+                let member = Member { node: from, life };
+                self.heartbeat(member, number, (serves, holds), out);
+            }
             CurpMessage::WitnessStarted { life, view } => {
                 if let Some(attempt) = &mut self.attempt
                     && attempt.new.view == view
@@ -176,19 +200,24 @@ impl Coordinator {
         &mut self,
         member: Member,
         number: u64,
-        serves: Option<View>,
+        (serves, holds): (Option<View>, Option<Holding>),
         out: &mut impl Outbox,
     ) {
         let (life, node) = (member.life, member.node);
-        let seen = self.seen.entry(node).or_insert(Seen { life, silent: 0 });
-        if life < seen.life {
+        let known = self.seen.get(&node);
+        if known.is_some_and(|known| life < known.life) {
             return; // of a process that is over
         }
-        *seen = Seen { life, silent: 0 };
-        let recovers = self
-            .attempt
-            .as_ref()
-            .is_some_and(|attempt| attempt.recovers);
+        let own = serves.map_or(Epoch(0), |view| view.epoch);
+        let seen = Seen {
+            life,
+            silent: 0,
+            holds,
+            epoch: holds.map_or(own, |holds| holds.epoch.max(own)),
+        };
+        self.seen.insert(node, seen);
+        let attempt = self.attempt.as_ref();
+        let recovers = attempt.is_some_and(|attempt| attempt.way != Way::Reconfigure);
         let config = self.durable.config.clone();
         let is_master = config
             .as_ref()
@@ -244,7 +273,8 @@ impl Coordinator {
                 let mut members = vec![new.master];
                 members.extend(new.backups.iter().chain(&new.witnesses));
                 let all_live = members.iter().all(|member| self.is_alive(*member));
-                if all_live && !(attempt.recovers && self.must_keep_master()) {
+                let recovers = attempt.way != Way::Reconfigure;
+                if all_live && !(recovers && self.must_keep_master()) {
                     self.prepare(out);
                 } else {
                     self.attempt = None;
@@ -259,6 +289,9 @@ impl Coordinator {
     /// Whether the master that was taken for dead is there, and nobody else can know what it
     /// completed: no witness of its view is left to recover from.
     fn must_keep_master(&self) -> bool {
+        if !self.options.durability.trusts_witnesses() {
+            return false; // everything that it completed is at each backup
+        }
         self.durable.config.as_ref().is_some_and(|old| {
             let mut witnesses = old.witnesses.iter();
             self.is_alive(old.master) && !witnesses.any(|witness| self.is_alive(*witness))
@@ -278,7 +311,7 @@ impl Coordinator {
         if !trouble {
             return;
         }
-        let Some((new, recovers)) = self.next_view() else {
+        let Some((new, way)) = self.next_view() else {
             return; // not enough processes: it waits for them
         };
         assert!(
@@ -286,14 +319,14 @@ impl Coordinator {
             "a name for a view is newer than all before it"
         );
         assert!(
-            !recovers || new.view.epoch > self.durable.reserved.epoch,
+            way == Way::Reconfigure || new.view.epoch > self.durable.reserved.epoch,
             "another master has a life of its own"
         );
         self.durable.reserved = new.view;
         let stage = Stage::Naming(self.persist(self.durable.clone(), out));
         self.attempt = Some(Attempt {
             new,
-            recovers,
+            way,
             stage,
             started: BTreeSet::new(),
             ready: false,
@@ -303,69 +336,8 @@ impl Coordinator {
     fn persist(&mut self, record: CoordinatorRecord, out: &mut impl Outbox) -> Token {
         self.tokens += 1;
         let token = Token(self.tokens);
-        out.persist(record, token);
+        out.persist(CurpRecord::Coordinator(record), token);
         token
-    }
-
-    /// A view of living processes, as near to the one in use as can be; and whether it has
-    /// another master.
-    fn next_view(&self) -> Option<(Config, bool)> {
-        let (reserved, old) = (self.durable.reserved, self.durable.config.as_ref());
-        let old_master = old.map(|old| old.master);
-        let kept = old_master.filter(|master| self.is_alive(*master));
-        let old_backups = old.map_or(&[][..], |old| &old.backups);
-        let old_witnesses = old.map_or(&[][..], |old| &old.witnesses);
-        let master = match (kept, old) {
-            (Some(master), _) => master,
-            (None, None) => self.alive(Role::Server).next()?,
-            // Only a backup of the view has all that was synced in it.
-            (None, Some(_)) => *old_backups.iter().find(|member| self.is_alive(**member))?,
-        };
-        let faults = self.options.faults;
-        let choose = |role, preferred: &[Member]| {
-            let preferred = preferred.iter().copied();
-            let preferred = preferred.filter(|member| self.is_alive(*member));
-            let mut chosen: Vec<Member> = preferred.collect();
-            for member in self.alive(role) {
-                if !chosen.contains(&member) {
-                    chosen.push(member);
-                }
-            }
-            chosen.retain(|member| *member != master);
-            chosen.truncate(faults);
-            (chosen.len() == faults).then_some(chosen)
-        };
-        let backups = choose(Role::Server, old_backups)?;
-        let witnesses = choose(Role::Witness, old_witnesses)?;
-        let was_tried = old.is_none_or(|old| reserved.epoch > old.view.epoch);
-        let recovers = kept.is_none();
-        let view = View {
-            // Backups may have obeyed a master that never opened.
-            epoch: Epoch(reserved.epoch.0 + u64::from(recovers || was_tried)),
-            wlv: Wlv(reserved.wlv.0 + 1),
-        };
-        assert!(view > reserved, "no name is used twice");
-        let new = Config {
-            view,
-            master,
-            backups,
-            witnesses,
-            record_token: self.token(view, 1),
-            gc_token: self.token(view, 2),
-        };
-        assert!(
-            new.backups.len() == faults && new.witnesses.len() == faults,
-            "a view survives what it should"
-        );
-        assert!(
-            !new.backups.contains(&new.master),
-            "a master is not its own backup"
-        );
-        assert_ne!(
-            new.record_token, new.gc_token,
-            "clients cannot collect what they did not sync"
-        );
-        Some((new, recovers))
     }
 
     /// Tells the members of the view to come what they have to do, again until they have.
@@ -390,11 +362,14 @@ impl Coordinator {
             return;
         }
         let new = new.clone();
-        let order = if attempt.recovers {
-            let old = self.durable.config.clone();
-            CurpMessage::Recover { old, new }
-        } else {
+        let order = if attempt.way == Way::Reconfigure {
             CurpMessage::Reconfigure { new }
+        } else {
+            CurpMessage::Recover {
+                old: self.durable.config.clone(),
+                new,
+                restores: attempt.way == Way::Restore,
+            }
         };
         out.send(attempt.new.master.node, order);
     }
@@ -408,7 +383,7 @@ impl Coordinator {
         let ready = attempt.ready
             && attempt.stage == Stage::Preparing
             && witnesses.all(|witness| attempt.started.contains(witness))
-            && (lease_over || !attempt.recovers);
+            && (lease_over || attempt.way == Way::Reconfigure);
         if !ready {
             return;
         }

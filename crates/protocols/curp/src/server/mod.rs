@@ -1,8 +1,11 @@
 //! A server: a backup of one master, or the master, or neither yet.
 
+mod writing;
+
 use manxdb_core::{Digest, LocalTime, NodeId};
 
 use crate::backup::Store;
+use crate::disk::{DiskQueue, ServerRecord, Then};
 use crate::execute::Execute;
 use crate::ids::{Config, Epoch, Member, Position, View};
 use crate::master::{Master, MasterCounts, Peer, Phase, RunRequest};
@@ -27,28 +30,42 @@ impl Lease {
     }
 }
 
-/// One server. It forgets everything when it stops, and is an empty one when it starts again:
-/// what was a master comes back as a backup to be.
+/// One server. When it starts again it is another member, and no backup of any view: what was a master
+/// comes back as a backup to be. Its disk counts only when the processes of a whole view are gone.
 pub struct Server<E> {
     me: Member,
     options: Options,
     store: Store<E>,
+    /// See [`Holding::base`].
+    base: u64,
+    /// Whether `store` is what its disk has. That of a master is empty, and its disk has the master's log.
+    is_kept: bool,
+    disk: DiskQueue,
     master: Option<Box<Master<E>>>,
     lease: Lease,
 }
 
 impl<E: Execute> Server<E> {
-    pub(crate) fn new(me: Member, options: Options) -> Self {
+    /// With the log and the base that its disk has, if it has any.
+    pub(crate) fn new(me: Member, options: Options, kept: Option<(Store<E>, u64)>) -> Self {
+        let (store, base) = kept.unwrap_or_else(|| (Store::empty(), me.life));
         Self {
             me,
             options,
-            store: Store::empty(),
+            store,
+            base,
+            is_kept: true,
+            disk: DiskQueue::new(&options),
             master: None,
             lease: Lease::default(),
         }
     }
 
     pub(crate) fn start(&mut self, out: &mut impl Outbox) {
+        if self.base == self.me.life {
+            // The first thing on its disk: what follows is a log without a gap since this life.
+            self.write_whole(out);
+        }
         self.heartbeat(out);
         out.set_timer(self.options.retry_every, CurpTimer::Tick);
     }
@@ -61,8 +78,8 @@ impl<E: Execute> Server<E> {
             "a heartbeat's lease begins with it"
         );
         out.set_timer(self.options.lease, CurpTimer::LeaseEnds(number));
-        let serves = self.serves();
-        heartbeat(&self.options, number, self.me.life, serves, out);
+        let log = (self.serves(), self.holding());
+        heartbeat(&self.options, (number, self.me.life), log, out);
     }
 
     /// The view that it serves as master.
@@ -119,6 +136,7 @@ impl<E: Execute> Server<E> {
                 if let Some(master) = &mut self.master {
                     master.tick(out);
                 }
+                self.write_down(out);
                 out.set_timer(self.options.retry_every, CurpTimer::Tick);
             }
             CurpTimer::SyncDue(epoch) => {
@@ -127,6 +145,7 @@ impl<E: Execute> Server<E> {
                 {
                     master.sync_due(out);
                 }
+                self.write_down(out);
             }
             _ => {}
         }
@@ -148,7 +167,7 @@ impl<E: Execute> Server<E> {
                 view,
                 granted,
             } => self.leased(number, view, granted),
-            CurpMessage::Recover { old, new } => self.recover(old, new, out),
+            CurpMessage::Recover { old, new, restores } => self.recover(old, new, restores, out),
             CurpMessage::Serve(config) => self.serve(&config, out),
             CurpMessage::Run { view, rpc, .. } | CurpMessage::Sync { view, rpc }
                 if self.master.is_none() =>
@@ -158,6 +177,7 @@ impl<E: Execute> Server<E> {
             }
             _ => self.as_master(now, from, body, out),
         }
+        self.write_down(out);
     }
 
     fn as_master(
@@ -211,7 +231,7 @@ impl<E: Execute> Server<E> {
 
     fn as_backup(&mut self, from: NodeId, body: CurpMessage, out: &mut impl Outbox) {
         let life = self.me.life;
-        let (epoch, at) = match body {
+        let (epoch, at, waits) = match body {
             CurpMessage::Append {
                 to,
                 epoch,
@@ -223,17 +243,35 @@ impl<E: Execute> Server<E> {
                 if !self.obeys(epoch) {
                     return;
                 }
+                if self.disk.is_used() && !self.is_kept {
+                    return; // its disk has another log: it needs everything
+                }
+                let before = self.store.last();
+                let copy = self.disk.is_used().then(|| entries.clone());
                 let took = self
                     .store
                     .append(&self.options, after, entries, last, synced);
                 let Some(at) = took else {
                     return;
                 };
-                (epoch, at)
+                // That all have some more is not written down: a later record says it again.
+                let is_cut = self.store.last() < before;
+                if let Some(entries) = copy.filter(|entries| is_cut || !entries.is_empty()) {
+                    let obeyed = ServerRecord::Obeyed {
+                        epoch,
+                        after,
+                        entries,
+                        last,
+                        synced,
+                    };
+                    self.disk.write(obeyed, out);
+                }
+                (epoch, at, self.disk.is_waited_for())
             }
             CurpMessage::Install {
                 to,
                 epoch,
+                view,
                 last,
                 state,
                 rifl,
@@ -246,12 +284,28 @@ impl<E: Execute> Server<E> {
                 }
                 if self.store.needs(last) {
                     self.store.install(last, state, rifl);
+                    self.store.copied = view;
+                    assert_eq!(self.store.last(), last, "a copy ends where the log does");
+                    self.base = life;
+                    self.is_kept = true;
+                    self.write_whole(out);
                 }
-                (epoch, last)
+                // Whatever the mode: a member of a view has on its disk what the view began with.
+                (epoch, last, true)
             }
             _ => return,
         };
-        out.send(from, CurpMessage::Appended { life, epoch, at });
+        let appended = CurpMessage::Appended { life, epoch, at };
+        #[cfg(feature = "mutants")]
+        let waits = waits
+            && !self
+                .options
+                .has(crate::mutants::Mutant::AcknowledgedUnpersisted);
+        if waits {
+            self.once_safe(Then::Tell(from, appended), out);
+        } else {
+            out.send(from, appended);
+        }
     }
 
     /// Whether a master of this epoch may write here; one that may ends what this server did as
@@ -290,8 +344,9 @@ impl<E: Execute> Server<E> {
         }
     }
 
-    /// Becomes the master that replaces another one, or the first.
-    fn recover(&mut self, old: Option<Config>, new: Config, out: &mut impl Outbox) {
+    /// Becomes the master that replaces another one, or the first; `restores` when the processes of the
+    /// old view are gone.
+    fn recover(&mut self, old: Option<Config>, new: Config, restores: bool, out: &mut impl Outbox) {
         let epoch = new.view.epoch;
         if new.master != self.me || epoch < self.store.epoch {
             return;
@@ -307,7 +362,12 @@ impl<E: Execute> Server<E> {
             return;
         }
         let is_backup = |config: &Config| CurpMessage::names(&config.backups, self.me);
-        if old.as_ref().is_some_and(|old| !is_backup(old)) {
+        let has_log = if restores {
+            self.is_kept
+        } else {
+            old.as_ref().is_none_or(is_backup)
+        };
+        if !has_log {
             return; // it does not have what was completed
         }
         assert_eq!(
@@ -318,11 +378,14 @@ impl<E: Execute> Server<E> {
         let synced = self.store.applied;
         let peers = new.backups.iter().map(|member| {
             let old = old.as_ref();
-            let has_log = old.is_some_and(|old| CurpMessage::names(&old.backups, *member));
+            let names = |old: &Config| CurpMessage::names(&old.backups, *member);
+            let has_log = !restores && old.is_some_and(names);
             Peer::new(*member, synced, !has_log)
         });
         let peers: Vec<Peer> = peers.collect();
-        let phase = match old {
+        // The tables of a view whose processes are gone are gone as well, or may be of any age.
+        let asks = !restores && self.options.durability.trusts_witnesses();
+        let phase = match old.filter(|_| asks) {
             None => Phase::Filling,
             Some(old) => Phase::Freezing { old },
         };
@@ -337,7 +400,16 @@ impl<E: Execute> Server<E> {
             peers,
         );
         master.tick(out);
+        let (elected, last) = (master.elected, master.last());
+        assert_eq!(
+            last,
+            self.store.last(),
+            "a master begins with what was written down as a backup's"
+        );
         self.master = Some(Box::new(master));
+        if self.disk.is_used() {
+            self.once_safe(Then::Own(elected, last), out);
+        }
     }
 
     fn serve(&mut self, config: &Config, out: &mut impl Outbox) {
@@ -349,6 +421,7 @@ impl<E: Execute> Server<E> {
             let epoch = self.store.epoch.max(config.view.epoch);
             self.store = Store::empty();
             self.store.epoch = epoch;
+            self.is_kept = false;
             assert!(
                 self.store.epoch >= master.epoch(),
                 "who served never obeys an older master"
@@ -358,6 +431,10 @@ impl<E: Execute> Server<E> {
 
     pub(crate) fn check(&self) -> Result<(), String> {
         self.store.check()?;
+        self.disk.check()?;
+        if self.base == 0 || self.base > self.me.life {
+            return Err(format!("a log since life {}", self.base));
+        }
         if self.lease.granted > self.lease.sent || self.lease.over > self.lease.sent {
             return Err("a lease that nobody asked for".to_owned());
         }
