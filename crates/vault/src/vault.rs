@@ -413,7 +413,7 @@ impl Opened {
         Ok(())
     }
 
-    fn key(&self, id: KeyId) -> Result<Secret, VaultError> {
+    pub(crate) fn key(&self, id: KeyId) -> Result<Secret, VaultError> {
         if let Some(key) = self.cache.get(id) {
             return Ok(key);
         }
