@@ -22,13 +22,13 @@
 //! (position, [`Generated`]), follows it. Format 3 is format 2 with the id of a copy that is being
 //! made behind it, while ALTER TABLE makes one: who did not know would not note its changes. Format 4 is
 //! a table that says whose its rows are: what format 2 holds, that id or none, and what was decided
-//! ([`OwnershipRecord`]). A record is written in the lowest format that can hold
+//! ([`OwnershipRecord`]). Format 5 is that, followed by how long its rows are kept. A record is written in the lowest format that can hold
 //! it, so that an older release goes on reading what it understands and refuses only the rest.
 //!
 //! Version and id stand outside the body, so that a statement can check in one read and no
 //! decoding that a table is still the one it was planned for.
 
-use manxdb_ownership::Edge;
+use manxdb_ownership::{Edge, Retention};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,8 @@ const BEING_COPIED: u8 = 3;
 /// As [`WITH_GENERATED`], followed by the id of a copy, if one is being made, and by
 /// [`OwnershipRecord`].
 const OWNED: u8 = 4;
+/// As [`OWNED`], followed by the [`Retention`] of its rows.
+const RETAINED: u8 = 5;
 const HEADER: usize = 18;
 
 /// What a record describes.
@@ -251,9 +253,9 @@ impl Record {
         let kind = header[1];
         match header[0] {
             PLAIN => {}
-            WITH_GENERATED | BEING_COPIED | OWNED if kind == Kind::Table as u8 => {}
+            WITH_GENERATED | BEING_COPIED | OWNED | RETAINED if kind == Kind::Table as u8 => {}
             format => {
-                let message = format!("catalog record of format {format}, this is {OWNED}");
+                let message = format!("catalog record of format {format}, this is {RETAINED}");
                 return Err(SqlError::new(1712, "HY000", message));
             }
         }
@@ -275,6 +277,7 @@ impl Record {
                 Record::Table(table)
             }
             2 if header[0] == OWNED => Record::Table(decode_owned(open(body)?)?),
+            2 if header[0] == RETAINED => Record::Table(decode_retained(open(body)?)?),
             2 => Record::Table(Box::new(open(body)?)),
             3 => Record::View(open(body)?),
             5 => Record::MaterializedView(open(body)?),
@@ -318,13 +321,14 @@ fn encode_table(table: &Table) -> SqlResult<Vec<u8>> {
         };
         let body = postcard::to_stdvec(&(table, generated))
             .map_err(|error| SqlError::internal(format!("catalog record: {error}")))?;
-        return seal(
-            OWNED,
-            Kind::Table,
-            version,
-            id,
-            &(body, table.copying, owned),
-        );
+        let owned = (body, table.copying, owned);
+        return match &table.ownership.retention {
+            None => seal(OWNED, Kind::Table, version, id, &owned),
+            Some(retention) => {
+                let body = &(owned, retention);
+                seal(RETAINED, Kind::Table, version, id, body)
+            }
+        };
     }
     if let Some(copy) = table.copying {
         let body = postcard::to_stdvec(&(table, generated))
@@ -357,6 +361,15 @@ fn decode_with_generated(body: &[u8]) -> SqlResult<Box<Table>> {
 
 /// The body of an [`OWNED`] record.
 type OwnedBody = (Vec<u8>, Option<TableId>, OwnershipRecord);
+
+/// The body of a [`RETAINED`] record.
+type RetainedBody = (OwnedBody, Retention);
+
+fn decode_retained((owned, retention): RetainedBody) -> SqlResult<Box<Table>> {
+    let mut table = decode_owned(owned)?;
+    table.ownership.retention = Some(retention);
+    Ok(table)
+}
 
 fn decode_owned((generated, copy, owned): OwnedBody) -> SqlResult<Box<Table>> {
     let mut table = decode_with_generated(&generated)?;
@@ -568,9 +581,9 @@ mod tests {
         let mut bytes = Record::Table(Box::new(table(None)))
             .encode()
             .expect("encodes");
-        bytes[0] = OWNED + 1;
+        bytes[0] = RETAINED + 1;
         let error = Record::decode(&bytes).expect_err("refused");
-        assert!(error.message.contains("format 5"), "{}", error.message);
+        assert!(error.message.contains("format 6"), "{}", error.message);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::types::SqlMode;
 const VERSION: u32 = 80_036;
 
 /// Words an annotation may begin with inside a comment of a future version.
-const ANNOTATION_WORDS: [&str; 8] = [
+const ANNOTATION_WORDS: [&str; 9] = [
     "DATA_SUBJECT",
     "OWNED_BY",
     "OWNS",
@@ -22,6 +22,7 @@ const ANNOTATION_WORDS: [&str; 8] = [
     "ONLY",
     "ON",
     "UNOWNED",
+    "RETAIN",
 ];
 
 /// One statement of a text, not parsed yet.
