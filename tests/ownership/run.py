@@ -128,6 +128,15 @@ def forum(server):
     site.answers("SELECT * FROM mails", ["1 NULL 2 hi", "2 2 3 psst"])
     site.answers("SELECT note FROM group_notes", ["salt"])
     site.answers("SELECT COUNT(*) FROM likes", ["2"])
+    client("mariadb", server, site.database, "-e",
+           "ALTER TABLE mails ADD COLUMN sent DATE, ADD RETAIN FOR 10 YEAR AFTER sent; UPDATE mails SET sent = '1990-01-01';"
+           "GDPR HOLD members 3 ON likes REASON 'case 7'; GDPR FORGET members 3")
+    site.answers("SELECT COUNT(*) FROM members", ["2"])
+    site.refuses("INSERT INTO topics (member_id) VALUES (3)", 51002)
+    client("mariadb", server, site.database, "-e", "GDPR RELEASE members 3")
+    site.answers("SELECT COUNT(*) FROM likes", ["1"])
+    site.answers("SELECT receiver FROM mails WHERE id = 2", ["NULL"])
+    site.refuses("GDPR UNDO members 3", 51008)
     site.refuses("GDPR GET members 1", 51004)
     site.refuses("INSERT INTO topics (member_id) VALUES (1)", 51002)
     site.comes_back()

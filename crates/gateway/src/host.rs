@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use manxdb_sql::executor::SpillSpace;
 use manxdb_sql::session::{Host, SessionControl};
-use manxdb_vault::Vault;
+use manxdb_vault::{Disk, Vault};
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -28,6 +28,7 @@ pub struct ProcessHost {
     emptied: Condvar,
     spill: OnceLock<SpillDirectory>,
     vault: OnceLock<Arc<Vault>>,
+    audit: OnceLock<Arc<dyn Disk>>,
 }
 
 #[derive(Default)]
@@ -112,6 +113,7 @@ impl ProcessHost {
             emptied: Condvar::new(),
             spill: OnceLock::new(),
             vault: OnceLock::new(),
+            audit: OnceLock::new(),
         }))
     }
 
@@ -125,6 +127,12 @@ impl ProcessHost {
     pub fn keep_keys_in(&self, vault: Arc<Vault>) {
         let set = self.vault.set(vault);
         assert!(set.is_ok(), "the vault is set once");
+    }
+
+    /// The audit of requests to forget is written here too; it is set once, before the instance opens.
+    pub fn keep_audit_in(&self, audit: Arc<dyn Disk>) {
+        let set = self.audit.set(audit);
+        assert!(set.is_ok(), "the audit's place is set once");
     }
 
     /// A connection exists from now on.
@@ -220,6 +228,16 @@ impl ProcessHost {
 }
 
 impl Host for ProcessHost {
+    fn audit(&self) -> Option<Arc<dyn Disk>> {
+        self.audit.get().cloned()
+    }
+
+    fn secret_bytes(&self, bytes: &mut [u8]) -> io::Result<()> {
+        use aws_lc_rs::rand::SecureRandom;
+        let filled = aws_lc_rs::rand::SystemRandom::new().fill(bytes);
+        filled.map_err(|_| io::Error::other("the system has no randomness to give"))
+    }
+
     fn vault(&self) -> Option<Arc<Vault>> {
         self.vault.get().cloned()
     }

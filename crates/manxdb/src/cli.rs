@@ -338,6 +338,19 @@ code is 1 when a statement was refused or an error was found.")]
         #[arg(long)]
         strict: bool,
     },
+    /// Check a certificate of GDPR CERTIFICATE: its signature and its chain of audit records, without a server
+    #[command(after_help = "\
+What it says is printed, then each thing that is wrong: the part or the audit record that was changed, a\n\
+signature that does not fit, a byte that is not as a certificate is written. The exit code is 1 when there is\n\
+one. Whose key signed it is for you to know: give that key, as an earlier certificate of the server or its\n\
+operator has told it.")]
+    Verify {
+        /// The file; - for standard input
+        certificate: PathBuf,
+        /// The public key it must be signed by, 64 hexadecimal digits
+        #[arg(long, value_name = "HEX")]
+        public_key: Option<String>,
+    },
 }
 
 /// Keys of Redis clients.
@@ -410,6 +423,9 @@ out of it (mysqldump) into a fresh server rather than going on with it, and pref
         into: PathBuf,
     },
     /// Write a backup into a new data directory
+    #[command(after_help = "\
+Who was forgotten since the backup is known beside the vault (--vault of serve), which no backup has: a\n\
+server that is started on the new directory with that vault forgets them again before it serves.")]
     Restore {
         /// Directory that holds backups
         directory: PathBuf,

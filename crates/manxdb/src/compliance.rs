@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use manxdb_gateway::ProcessHost;
+use manxdb_ownership::proof::{Certificate, Verified, verify};
 use manxdb_sql::error::{SqlError, SqlResult};
 use manxdb_sql::parser;
 use manxdb_sql::session::{ClientInfo, Instance, InstanceOptions, ResultSink, Session, Status};
@@ -31,11 +32,79 @@ const SHOWN_MAX: usize = 72;
 /// # Errors
 /// The file cannot be read or split into statements.
 pub fn run(command: &ComplianceCommand) -> Result<ExitCode, Fault> {
-    let ComplianceCommand::Check { schema, strict } = command;
+    let (schema, strict) = match command {
+        ComplianceCommand::Check { schema, strict } => (schema, strict),
+        ComplianceCommand::Verify {
+            certificate,
+            public_key,
+        } => return verified(&read(certificate)?, public_key.as_deref()),
+    };
     let found = check(&read(schema)?)?;
     print!("{}", found.text);
     let failed = found.errors > 0 || *strict && found.warnings > 0;
     Ok(ExitCode::from(u8::from(failed)))
+}
+
+/// Prints what a certificate says and what is wrong with it.
+fn verified(text: &str, public_key: Option<&str>) -> Result<ExitCode, Fault> {
+    if public_key.is_some_and(|key| key.len() != 64) {
+        let text = "--public-key takes 64 hexadecimal digits, as 'public_key' of a certificate";
+        return Err(Fault::Other(text.to_string()));
+    }
+    let Verified {
+        certificate,
+        problems,
+    } = verify(text, public_key);
+    if let Some(certificate) = &certificate {
+        print!("{}", said(certificate));
+    }
+    for problem in &problems {
+        println!("wrong: {problem}");
+    }
+    if problems.is_empty() {
+        let whose = if public_key.is_some() {
+            ""
+        } else {
+            "; compare the key, or give --public-key"
+        };
+        println!("the certificate is whole{whose}");
+    }
+    Ok(ExitCode::from(u8::from(!problems.is_empty())))
+}
+
+/// What a certificate says, in short.
+fn said(certificate: &Certificate) -> String {
+    let Certificate {
+        request,
+        database,
+        kind,
+        state,
+        times,
+        ..
+    } = certificate;
+    let mut text = format!("request {request} about a row of {database}.{kind}: {state}\n");
+    for row in &certificate.outcome {
+        let _ = writeln!(
+            text,
+            "  {} {} of {}: {}",
+            row.action, row.rows, row.table, row.why
+        );
+    }
+    let time = |time: &Option<String>| time.clone().unwrap_or_else(|| "not known".to_string());
+    for (what, at) in [
+        ("gone from tables", &times.done),
+        ("unreadable here", &times.unreadable_here),
+        ("gone from files", &times.gone_from_files),
+        ("unreadable in every copy", &times.unreadable_in_every_copy),
+    ] {
+        let _ = writeln!(text, "  {what}: {}", time(at));
+    }
+    let _ = writeln!(
+        text,
+        "  signed by {} at {}",
+        certificate.signed.public_key, certificate.signed.at
+    );
+    text
 }
 
 /// What was found.

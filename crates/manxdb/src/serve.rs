@@ -165,6 +165,9 @@ impl Server {
         }
         if let Some(vault) = vault::open(&settings.vault, &settings.rows) {
             host.keep_keys_in(vault);
+            if let Some(audit) = vault::open_audit(&settings.vault) {
+                host.keep_audit_in(audit);
+            }
         }
         let instance = Instance::open(path, host.clone(), instance_options(settings))?;
         Ok(Self {

@@ -11,6 +11,8 @@
 //! | which link becomes which edge, and what is refused | [`resolve`] |
 //! | through which chains of edges a row is someone's | [`graph`] |
 //! | what happens to a row that others keep | [`rule`] |
+//! | how it is proven that a person was forgotten | [`proof`] |
+//! | how long the law wants rows to be kept | [`retention`] |
 //! | what is wrong or doubtful with a schema | [`compliance`] |
 //!
 //! Start reading at [`shape`].
@@ -18,12 +20,15 @@
 
 pub mod compliance;
 pub mod graph;
+pub mod proof;
 pub mod resolve;
+pub mod retention;
 pub mod rule;
 pub mod shape;
 
 pub use compliance::{Finding, Severity, TableReport, report};
 pub use graph::{Chain, ChainEnd, Chains, Hop, OwnershipGraph};
 pub use resolve::{OwnershipRefusal, check, resolve};
+pub use retention::{RETAINED_MAX, Retention, RetentionUnit};
 pub use rule::{Rule, RuleAction, RuleEvent, RuleSubject};
 pub use shape::{Annotation, ColumnShape, Edge, EdgeKind, Link, Origin, TableName, TableShape};

@@ -78,6 +78,8 @@ impl<D: Disk + ?Sized> Disk for Arc<D> {
 
 /// Name of the file in each place.
 const FILE_NAME: &str = "keys.vault";
+/// Name of the audit beside it.
+const AUDIT_NAME: &str = "audit.log";
 
 /// Two files in two folders.
 #[derive(Debug)]
@@ -93,14 +95,26 @@ impl FileDisk {
     /// The operating system's; `InvalidInput` when both are one place, `ResourceBusy` when another server
     /// has them.
     pub fn open(first: &Path, mirror: &Path) -> io::Result<Self> {
+        Self::open_as(first, mirror, FILE_NAME)
+    }
+
+    /// As [`FileDisk::open`], for the audit that lies beside the keys.
+    ///
+    /// # Errors
+    /// As [`FileDisk::open`].
+    pub fn open_audit(first: &Path, mirror: &Path) -> io::Result<Self> {
+        Self::open_as(first, mirror, AUDIT_NAME)
+    }
+
+    fn open_as(first: &Path, mirror: &Path, name: &str) -> io::Result<Self> {
         let (first, mirror) = (folder(first)?, folder(mirror)?);
         if first == mirror {
             let text = format!("both places are {}", first.display());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         Ok(Self {
-            first: open_file(&first)?,
-            mirror: open_file(&mirror)?,
+            first: open_file(&first, name)?,
+            mirror: open_file(&mirror, name)?,
         })
     }
 
@@ -135,14 +149,14 @@ fn folder(path: &Path) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-fn open_file(folder: &Path) -> io::Result<File> {
+fn open_file(folder: &Path, name: &str) -> io::Result<File> {
     let file = File::options()
         .read(true)
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
-        .open(folder.join(FILE_NAME))?;
+        .open(folder.join(name))?;
     if let Err(TryLockError::WouldBlock) = file.try_lock() {
         let text = format!("{} is in use by another server", folder.display());
         return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));

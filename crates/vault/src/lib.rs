@@ -18,6 +18,7 @@
 //! | how keys are made, used, erased | [`vault`] |
 //! | how a slot and a header lie on disk | `slot`, `header` |
 //! | what is asked of the disk, and disks of files and of memory | [`disk`] |
+//! | what tells keys apart in records, and whether one is destroyed | `evidence` |
 //! | where the master key comes from | [`master`] |
 //! | marks of values in keys of indexes | `blinder` |
 //! | another master key for all slots, while they are in use | `rotate` |
@@ -29,6 +30,7 @@ mod blinder;
 mod cache;
 pub mod disk;
 mod error;
+mod evidence;
 mod header;
 pub mod master;
 pub mod mutants;

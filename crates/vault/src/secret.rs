@@ -85,6 +85,16 @@ impl Secret {
         Self::new(bytes)
     }
 
+    /// 16 digits that only this key has.
+    pub(crate) fn fingerprint(&self) -> String {
+        let derived = self.derive(b"manxdb key fingerprint");
+        let mut head = [0; 8];
+        for (to, from) in head.iter_mut().zip(derived.0.iter()) {
+            *to = *from;
+        }
+        format!("{:016x}", u64::from_be_bytes(head))
+    }
+
     fn cipher(&self) -> LessSafeKey {
         match UnboundKey::new(&AES_256_GCM_SIV, self.0.as_slice()) {
             Ok(key) => LessSafeKey::new(key),

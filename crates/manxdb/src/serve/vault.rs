@@ -3,9 +3,22 @@
 
 use std::sync::Arc;
 
-use manxdb_vault::{FileDisk, MasterKeySource, SystemRandomness, Vault};
+use manxdb_vault::{Disk, FileDisk, MasterKeySource, SystemRandomness, Vault};
 
 use crate::config::{Rows, VaultSettings};
+
+/// Opens the audit beside a vault, which no backup has.
+pub fn open_audit(settings: &VaultSettings) -> Option<Arc<dyn Disk>> {
+    let opened = FileDisk::open_audit(&settings.first, &settings.mirror);
+    match opened {
+        Ok(disk) => Some(Arc::new(disk)),
+        Err(error) => {
+            let vault = settings.first.display();
+            tracing::error!(%vault, "the audit beside the vault cannot be opened: {error}");
+            None
+        }
+    }
+}
 
 /// Opens the vault; `None` where there is none, and no master key to make one.
 pub fn open(settings: &VaultSettings, rows: &Rows) -> Option<Arc<Vault>> {

@@ -1,7 +1,7 @@
 //! Tables of the catalog as `manxdb_ownership` sees them.
 
 use manxdb_ownership::{
-    Annotation, ColumnShape, EdgeKind, Link, OwnershipGraph, Rule, TableName, TableShape,
+    Annotation, ColumnShape, EdgeKind, Link, OwnershipGraph, Retention, Rule, TableName, TableShape,
 };
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,9 @@ pub struct Ownership {
     pub rules: Vec<Rule>,
     /// `UNOWNED ALLOWED`.
     pub unowned_allowed: bool,
+    /// `RETAIN FOR …`; beside the record of the rest, which older releases read.
+    #[serde(skip)]
+    pub retention: Option<Retention>,
 }
 
 impl Table {

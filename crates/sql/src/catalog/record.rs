@@ -23,13 +23,14 @@
 //! made behind it, while ALTER TABLE makes one: who did not know would not note its changes. Format 4 is
 //! a table that says whose its rows are: what format 2 holds, that id or none, and what was decided
 //! ([`OwnershipRecord`]). Format 5 is format 4 with what is blinded in the table's keys behind it
-//! ([`Blinding`]); keys of a table in an earlier format are plain. A record is written in the lowest format that can hold
+//! ([`Blinding`]), and how long its rows are kept ([`Retention`]), if that is said; keys of a table in an
+//! earlier format are plain. A record is written in the lowest format that can hold
 //! it, so that an older release goes on reading what it understands and refuses only the rest.
 //!
 //! Version and id stand outside the body, so that a statement can check in one read and no
 //! decoding that a table is still the one it was planned for.
 
-use manxdb_ownership::Edge;
+use manxdb_ownership::{Edge, Retention};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -49,8 +50,8 @@ const BEING_COPIED: u8 = 3;
 /// As [`WITH_GENERATED`], followed by the id of a copy, if one is being made, and by
 /// [`OwnershipRecord`].
 const OWNED: u8 = 4;
-/// As [`OWNED`], followed by [`Blinding`].
-const BLINDED: u8 = 5;
+/// As [`OWNED`], followed by [`Blinding`] and, if there is one, the [`Retention`] of its rows.
+const EXTENDED: u8 = 5;
 const HEADER: usize = 18;
 
 /// What a record describes.
@@ -254,9 +255,9 @@ impl Record {
         let kind = header[1];
         match header[0] {
             PLAIN => {}
-            WITH_GENERATED | BEING_COPIED | OWNED | BLINDED if kind == Kind::Table as u8 => {}
+            WITH_GENERATED | BEING_COPIED | OWNED | EXTENDED if kind == Kind::Table as u8 => {}
             format => {
-                let message = format!("catalog record of format {format}, this is {BLINDED}");
+                let message = format!("catalog record of format {format}, this is {EXTENDED}");
                 return Err(SqlError::new(1712, "HY000", message));
             }
         }
@@ -278,7 +279,7 @@ impl Record {
                 Record::Table(table)
             }
             2 if header[0] == OWNED => Record::Table(decode_owned(open(body)?)?),
-            2 if header[0] == BLINDED => Record::Table(decode_blinded(open(body)?)?),
+            2 if header[0] == EXTENDED => Record::Table(decode_extended(open(body)?)?),
             2 => Record::Table(Box::new(open(body)?)),
             3 => Record::View(open(body)?),
             5 => Record::MaterializedView(open(body)?),
@@ -323,12 +324,13 @@ fn encode_table(table: &Table) -> SqlResult<Vec<u8>> {
         };
         let body = postcard::to_stdvec(&(table, generated))
             .map_err(|error| SqlError::internal(format!("catalog record: {error}")))?;
-        let copy = table.copying;
-        if is_said {
-            let body = (body, copy, owned, &table.blinding);
-            return seal(BLINDED, Kind::Table, version, id, &body);
+        let retention = &table.ownership.retention;
+        let owned = (body, table.copying, owned);
+        if is_said || retention.is_some() {
+            let body = &(owned, &table.blinding, retention);
+            return seal(EXTENDED, Kind::Table, version, id, body);
         }
-        return seal(OWNED, Kind::Table, version, id, &(body, copy, owned));
+        return seal(OWNED, Kind::Table, version, id, &owned);
     }
     if let Some(copy) = table.copying {
         let body = postcard::to_stdvec(&(table, generated))
@@ -362,6 +364,9 @@ fn decode_with_generated(body: &[u8]) -> SqlResult<Box<Table>> {
 /// The body of an [`OWNED`] record.
 type OwnedBody = (Vec<u8>, Option<TableId>, OwnershipRecord);
 
+/// The body of an [`EXTENDED`] record.
+type ExtendedBody = (OwnedBody, Blinding, Option<Retention>);
+
 fn decode_owned((generated, copy, owned): OwnedBody) -> SqlResult<Box<Table>> {
     let mut table = decode_with_generated(&generated)?;
     table.copying = copy;
@@ -375,15 +380,14 @@ fn decode_owned((generated, copy, owned): OwnedBody) -> SqlResult<Box<Table>> {
     Ok(table)
 }
 
-fn decode_blinded(
-    (generated, copy, owned, blinding): (Vec<u8>, Option<TableId>, OwnershipRecord, Blinding),
-) -> SqlResult<Box<Table>> {
-    let mut table = decode_owned((generated, copy, owned))?;
+fn decode_extended((owned, blinding, retention): ExtendedBody) -> SqlResult<Box<Table>> {
+    let mut table = decode_owned(owned)?;
     if !blinding.is_whole() {
         let text = "a catalog record cannot be read";
         return Err(SqlError::new(1712, "HY000", text));
     }
     table.blinding = blinding;
+    table.ownership.retention = retention;
     Ok(table)
 }
 
@@ -531,7 +535,7 @@ mod tests {
         blinded.blinding.decide(keys, key).unwrap();
         let record = Record::Table(Box::new(blinded.clone()));
         let bytes = record.encode().unwrap();
-        assert_eq!(bytes[0], BLINDED);
+        assert_eq!(bytes[0], EXTENDED);
         assert_eq!(Record::decode(&bytes).unwrap(), record);
         assert!(blinded.blinds(crate::catalog::ROWS, 0));
         let mut owned = table(None);
@@ -618,7 +622,7 @@ mod tests {
         let mut bytes = Record::Table(Box::new(table(None)))
             .encode()
             .expect("encodes");
-        bytes[0] = BLINDED + 1;
+        bytes[0] = EXTENDED + 1;
         let error = Record::decode(&bytes).expect_err("refused");
         assert!(error.message.contains("format 6"), "{}", error.message);
     }

@@ -51,8 +51,8 @@ pub(crate) use portable::in_default_mode;
 pub use scan::Part;
 pub use template::{Template, template};
 pub use tree::{
-    AccountName, AlterAction, GdprForget, GdprFormat, GrantStatement, OwnershipChange, SetItem,
-    SetScope, Show, Special, TableLock, UserSpec,
+    AccountName, AlterAction, GdprForget, GdprFormat, GdprUndo, GrantStatement, OwnershipChange,
+    SetItem, SetScope, Show, Special, TableLock, UserSpec,
 };
 
 use sqlparser::ast::{
@@ -116,6 +116,8 @@ pub struct Annotations {
     pub references: Vec<((u64, u64), crate::catalog::OwnershipAnnotation)>,
     /// `ON GET …` and `ON DEL …` items.
     pub rules: Vec<manxdb_ownership::Rule>,
+    /// `RETAIN FOR …`.
+    pub retention: Option<manxdb_ownership::Retention>,
 }
 
 impl Annotations {

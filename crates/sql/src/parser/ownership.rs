@@ -3,12 +3,14 @@
 //! Annotations of links stand inside what `sqlparser` reads, so the pre-pass has them
 //! ([`super::prepass`]).
 
-use manxdb_ownership::{Rule, RuleAction, RuleEvent, RuleSubject};
+use manxdb_ownership::{
+    RETAINED_MAX, Retention, RetentionUnit, Rule, RuleAction, RuleEvent, RuleSubject,
+};
 use sqlparser::ast::{ColumnOption, Expr, ForeignKeyConstraint, ObjectName, Statement};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use super::tree::{GdprForget, GdprFormat, OwnershipChange, Special};
+use super::tree::{GdprForget, GdprFormat, GdprUndo, OwnershipChange, Special};
 use super::words::{at_end, expect, name, peek_is, take, take_all, take_any};
 use crate::catalog::OwnershipAnnotation;
 use crate::types::SqlMode;
@@ -33,7 +35,7 @@ pub(super) fn compliance(parser: &mut Parser) -> Result<Special, ParserError> {
     Ok(Special::Compliance(table))
 }
 
-/// `GDPR GET …`, `GDPR FORGET …`, `GDPR ROTATE MASTER KEY`, `CTX START | COMMIT | ROLLBACK`.
+/// `GDPR GET | FORGET | UNDO | HOLD | RELEASE | VERIFY | CERTIFICATE | ROTATE MASTER KEY …`, `CTX START | COMMIT | ROLLBACK`.
 pub(super) fn request(parser: &mut Parser) -> Result<Option<Special>, ParserError> {
     if take_all(parser, &["GDPR", "GET"]) {
         return get(parser).map(Some);
@@ -43,6 +45,27 @@ pub(super) fn request(parser: &mut Parser) -> Result<Option<Special>, ParserErro
     }
     if take_all(parser, &["GDPR", "ROTATE", "MASTER", "KEY"]) {
         return Ok(Some(Special::RotateMasterKey));
+    }
+    if take_all(parser, &["GDPR", "UNDO"]) {
+        return undo(parser).map(Some);
+    }
+    if take_all(parser, &["GDPR", "HOLD"]) {
+        return hold(parser).map(Some);
+    }
+    if take_all(parser, &["GDPR", "RELEASE"]) {
+        let (kind, id) = person(parser)?;
+        let table = on_table(parser)?;
+        return Ok(Some(Special::GdprRelease { kind, id, table }));
+    }
+    if take_all(parser, &["GDPR", "VERIFY"]) {
+        let (kind, id) = person(parser)?;
+        return Ok(Some(Special::GdprVerify { kind, id }));
+    }
+    if take_all(parser, &["GDPR", "CERTIFICATE"]) {
+        return parser
+            .parse_literal_uint()
+            .map(Special::GdprCertificate)
+            .map(Some);
     }
     if take(parser, "CTX") {
         return context(parser).map(Some);
@@ -96,18 +119,51 @@ fn forget(parser: &mut Parser, is_explained: bool) -> Result<Special, ParserErro
     } else {
         None
     };
-    let has_grace = take(parser, "GRACE");
-    if has_grace {
-        parser.parse_literal_uint()?;
+    let grace_days = if take(parser, "GRACE") {
+        let days = parser.parse_literal_uint()?;
         expect(parser, "DAY")?;
-    }
+        Some(days)
+    } else {
+        None
+    };
     Ok(Special::GdprForget(GdprForget {
         kind,
         id,
         reason,
-        has_grace,
+        grace_days,
         is_explained,
     }))
+}
+
+/// `kind id | request`, behind `GDPR UNDO`.
+fn undo(parser: &mut Parser) -> Result<Special, ParserError> {
+    if let Token::Number(..) = parser.peek_token_ref().token {
+        let request = parser.parse_literal_uint()?;
+        return Ok(Special::GdprUndo(GdprUndo::Request(request)));
+    }
+    let (kind, id) = person(parser)?;
+    Ok(Special::GdprUndo(GdprUndo::Person { kind, id }))
+}
+
+/// `kind id [ON table] REASON '…'`, behind `GDPR HOLD`.
+fn hold(parser: &mut Parser) -> Result<Special, ParserError> {
+    let (kind, id) = person(parser)?;
+    let table = on_table(parser)?;
+    expect(parser, "REASON")?;
+    let reason = parser.parse_literal_string()?;
+    Ok(Special::GdprHold {
+        kind,
+        id,
+        table,
+        reason,
+    })
+}
+
+fn on_table(parser: &mut Parser) -> Result<Option<ObjectName>, ParserError> {
+    if take(parser, "ON") {
+        return parser.parse_object_name(false).map(Some);
+    }
+    Ok(None)
 }
 
 /// `kind id [FORMAT JSON | CSV | SQL]`, behind `GDPR GET`.
@@ -155,6 +211,39 @@ pub(super) fn rule(parser: &mut Parser) -> Result<Rule, ParserError> {
     })
 }
 
+/// `RETAIN FOR n DAY | MONTH | YEAR AFTER column`.
+fn retention(parser: &mut Parser) -> Result<Retention, ParserError> {
+    expect(parser, "RETAIN")?;
+    expect(parser, "FOR")?;
+    let count = parser.parse_literal_uint()?;
+    let count = u32::try_from(count)
+        .ok()
+        .filter(|count| (1..=RETAINED_MAX).contains(count));
+    let Some(count) = count else {
+        let text = format!("RETAIN FOR takes 1 to {RETAINED_MAX} days, months or years");
+        return Err(ParserError::ParserError(text));
+    };
+    let word = take_any(parser, &RetentionUnit::ALL.map(|(word, _)| word));
+    let unit = RetentionUnit::ALL
+        .into_iter()
+        .find(|(unit, _)| Some(*unit) == word);
+    let Some((_, unit)) = unit else {
+        return parser.expected("DAY, MONTH or YEAR", parser.peek_token());
+    };
+    expect(parser, "AFTER")?;
+    let after = name(parser)?;
+    Ok(Retention { count, unit, after })
+}
+
+/// The period in `tokens`, all of them.
+pub(super) fn retention_of_all(parser: &mut Parser) -> Result<Retention, ParserError> {
+    let retention = retention(parser)?;
+    if at_end(parser) {
+        return Ok(retention);
+    }
+    parser.expected(", or )", parser.peek_token())
+}
+
 fn event_and_subject(parser: &mut Parser) -> Result<(RuleEvent, RuleSubject), ParserError> {
     expect(parser, "ON")?;
     let event = if take(parser, "GET") {
@@ -189,9 +278,18 @@ pub(super) fn change(parser: &mut Parser) -> Result<Option<OwnershipChange>, Par
     if take_all(parser, &["DROP", "DATA_SUBJECT"]) {
         return Ok(Some(OwnershipChange::Subject(false)));
     }
+    if take_all(parser, &["DROP", "RETAIN"]) {
+        return Ok(Some(OwnershipChange::Retention(None)));
+    }
     let adds = peek_is(parser, "ADD");
     if !adds && !peek_is(parser, "DROP") {
         return Ok(None);
+    }
+    if take_all(parser, &["ADD", "RETAIN", "FOR"]) {
+        parser.prev_token();
+        parser.prev_token();
+        let retention = retention(parser)?;
+        return Ok(Some(OwnershipChange::Retention(Some(retention))));
     }
     parser.advance_token();
     if peek_is(parser, "ON") {

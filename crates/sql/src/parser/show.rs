@@ -8,9 +8,11 @@ use super::tree::{Show, Special};
 use super::words::{expect, name, peek_is, take, take_all, take_any};
 
 /// Spellings of two words or more and their first spelling.
-const LONG: [(&[&str], &str); 26] = [
+const LONG: [(&[&str], &str); 28] = [
     (&["MATERIALIZED", "VIEWS"], "MATERIALIZED VIEWS"),
     (&["GDPR", "REQUESTS"], "GDPR REQUESTS"),
+    (&["GDPR", "HOLDS"], "GDPR HOLDS"),
+    (&["GDPR", "AUDIT"], "GDPR AUDIT"),
     (&["TABLE", "STATUS"], "TABLE STATUS"),
     (&["OPEN", "TABLES"], "OPEN TABLES"),
     (&["CHARACTER", "SET"], "CHARACTER SET"),
@@ -68,6 +70,9 @@ const SHORT: [(&str, &str); 25] = [
 
 /// Parses what follows `SHOW`.
 pub(super) fn parse(parser: &mut Parser) -> Result<Special, ParserError> {
+    if take_all(parser, &["GDPR", "CERTIFICATE"]) {
+        return parser.parse_literal_uint().map(Special::GdprCertificate);
+    }
     let mut show = Show {
         extended: take(parser, "EXTENDED"),
         full: take(parser, "FULL"),

@@ -1,6 +1,6 @@
 //! Statements `sqlparser`'s tree cannot carry.
 
-use manxdb_ownership::{Rule, RuleEvent, RuleSubject};
+use manxdb_ownership::{Retention, Rule, RuleEvent, RuleSubject};
 use sqlparser::ast::{AlterTableOperation, ColumnDef, Expr, Ident, ObjectName};
 
 use crate::catalog::OwnershipAnnotation;
@@ -150,6 +150,37 @@ pub enum Special {
     },
     /// `[EXPLAIN] GDPR FORGET kind id [REASON '…'] [GRACE n DAY]`.
     GdprForget(GdprForget),
+    /// `GDPR UNDO kind id | request`.
+    GdprUndo(GdprUndo),
+    /// `GDPR HOLD kind id [ON table] REASON '…'`.
+    GdprHold {
+        /// The table of people.
+        kind: ObjectName,
+        /// Its primary key.
+        id: Vec<Expr>,
+        /// Whose rows are held; all of the person's without.
+        table: Option<ObjectName>,
+        /// Why.
+        reason: String,
+    },
+    /// `GDPR RELEASE kind id [ON table]`.
+    GdprRelease {
+        /// The table of people.
+        kind: ObjectName,
+        /// Its primary key.
+        id: Vec<Expr>,
+        /// Only the holds on this table.
+        table: Option<ObjectName>,
+    },
+    /// `GDPR VERIFY kind id`.
+    GdprVerify {
+        /// The table of people.
+        kind: ObjectName,
+        /// Its primary key.
+        id: Vec<Expr>,
+    },
+    /// `GDPR CERTIFICATE n`, `SHOW GDPR CERTIFICATE n`: of which request.
+    GdprCertificate(u64),
     /// `GDPR ROTATE MASTER KEY`.
     RotateMasterKey,
     /// Other `GDPR …`: words as written.
@@ -165,8 +196,8 @@ pub struct GdprForget {
     pub id: Vec<Expr>,
     /// Why, as it is kept with the request.
     pub reason: Option<String>,
-    /// It says GRACE.
-    pub has_grace: bool,
+    /// `GRACE n DAY`: how long it may be undone before anything goes.
+    pub grace_days: Option<u64>,
     /// EXPLAIN: what it would do.
     pub is_explained: bool,
 }
@@ -361,6 +392,20 @@ pub enum AlterAction {
     Nothing,
 }
 
+/// Which request `GDPR UNDO` is about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GdprUndo {
+    /// That with this number.
+    Request(u64),
+    /// That about this person.
+    Person {
+        /// The table of people.
+        kind: ObjectName,
+        /// Its primary key.
+        id: Vec<Expr>,
+    },
+}
+
 /// How `GDPR GET` sends rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GdprFormat {
@@ -402,4 +447,6 @@ pub enum OwnershipChange {
     AddRule(Rule),
     /// `DROP ON GET a`: all rules for that event and subject.
     DropRules(RuleEvent, RuleSubject),
+    /// `ADD RETAIN FOR …`, in place of one that is there; `DROP RETAIN`.
+    Retention(Option<Retention>),
 }

@@ -274,9 +274,11 @@ fn kind_of(parsed: &Parsed) -> StatementKind {
             Special::Show(_)
             | Special::Describe { .. }
             | Special::Compliance(_)
+            | Special::GdprVerify { .. }
+            | Special::GdprCertificate(_)
             | Special::GdprGet { .. } => StatementKind::Show,
             Special::GdprForget(forget) if forget.is_explained => StatementKind::Show,
-            Special::GdprForget(_) => StatementKind::Delete,
+            Special::GdprForget(_) | Special::GdprRelease { .. } => StatementKind::Delete,
             Special::StartTransaction { .. } => StatementKind::Begin,
             Special::EndTransaction { commit: true, .. } => StatementKind::Commit,
             Special::EndTransaction { commit: false, .. } => StatementKind::Rollback,

@@ -98,6 +98,12 @@ fn rows_of(catalog: &Catalog, graph: &OwnershipGraph, table: &Table, waiting: us
             ),
         });
     }
+    if let Some(retention) = &table.ownership.retention {
+        findings.push(manxdb_ownership::Finding {
+            severity: manxdb_ownership::Severity::Note,
+            message: format!("{retention}: GDPR FORGET puts off such rows until then"),
+        });
+    }
     // What is not sealed is plain anyway.
     if table.sealing.vault().is_some() && !chains.is_empty() {
         findings.extend(keys_of(catalog, table));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use manxdb_storage::Durability;
 use manxdb_txn::IsolationLevel;
-use manxdb_vault::Vault;
+use manxdb_vault::{Disk, Vault};
 
 use crate::executor::SpillSpace;
 
@@ -51,6 +51,23 @@ pub trait Host: Send + Sync + 'static {
     /// opens.
     fn vault(&self) -> Option<Arc<Vault>> {
         None
+    }
+    /// Where the audit of requests to forget is written beside the store, in two places that no backup has;
+    /// `None`: it is in the store alone. Asked when the instance opens.
+    fn audit(&self) -> Option<Arc<dyn Disk>> {
+        None
+    }
+    /// Random bytes for secrets.
+    ///
+    /// # Errors
+    /// The operating system has none.
+    fn secret_bytes(&self, bytes: &mut [u8]) -> io::Result<()> {
+        for chunk in bytes.chunks_mut(8) {
+            for (to, from) in chunk.iter_mut().zip(self.random().to_le_bytes()) {
+                *to = from;
+            }
+        }
+        Ok(())
     }
     /// Where statements put rows that do not fit into their memory; `None`: they end there.
     fn spill_space(&self) -> Option<&dyn SpillSpace> {

@@ -10,7 +10,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::accounts::{Account, AccountKey, Accounts, Privileges, password, privilege, store};
 use super::auto_analyze::ChangedRows;
-use super::gdpr::RunningRequests;
+use super::gdpr::{Audit, RunningRequests};
 use super::host::{AccountAuth, ClientInfo, Host, InstanceOptions};
 use super::locks::TableLocks;
 use super::metrics::{Metrics, MetricsSnapshot, SlowStatement, count};
@@ -46,6 +46,8 @@ pub struct Instance {
     pub(super) changed_rows: ChangedRows,
     /// Requests to forget that are under way.
     pub(super) requests_running: RunningRequests,
+    /// What is recorded of them.
+    pub(super) audit: Audit,
     /// The vault, which rows of owned tables are sealed by.
     pub(super) sealing: Sealing,
     /// Materialized views in use.
@@ -93,6 +95,7 @@ impl Instance {
     ) -> SqlResult<Arc<Self>> {
         let globals = initial_globals(&options, host.as_ref());
         let sealing = super::sealing::sealing_of(&path, host.vault())?;
+        let (audit, recorded) = Audit::open(host.audit());
         let instance = Self {
             opened_at: host.monotonic_micros(),
             store: CatalogStore::open(Arc::clone(&path), Arc::new(NoWait), sealing.clone())?,
@@ -109,6 +112,7 @@ impl Instance {
             metrics: Metrics::default(),
             changed_rows: ChangedRows::default(),
             requests_running: RunningRequests::default(),
+            audit,
             sealing,
             views: Arc::default(),
             owner_graph: ArcSwap::default(),
@@ -118,11 +122,14 @@ impl Instance {
             prepared: Arc::default(),
         };
         instance.reload_accounts()?;
+        instance.adopt_records(recorded)?;
         if let Err(error) = instance.redo_erasures() {
             tracing::warn!(%error, "keys of people who were forgotten are not erased yet");
         }
         instance.views.attach(&instance.path);
-        Ok(Arc::new(instance))
+        let instance = Arc::new(instance);
+        instance.replay()?;
+        Ok(instance)
     }
 
     /// Whether the stored state has accounts already (a first start has none).

@@ -12,6 +12,7 @@ use super::session::Session;
 use crate::catalog::Sealing;
 use crate::error::{SqlError, SqlResult};
 use crate::statement::StatementOutcome;
+use crate::statement::owners::audit;
 use crate::statement::owners::erasure::{self, EraseOrder, SealingState};
 use crate::statement::owners::seal_all;
 
@@ -64,9 +65,16 @@ impl Instance {
                 );
                 SqlError::new(51005, "HY000", text)
             })?;
-            self.in_transaction(|txn| erasure::done(txn, order))?;
+            let event = self.erased_event(order.request, order.ids.len());
+            self.in_transaction(|txn| {
+                erasure::done(txn, order)?;
+                audit::append_unlocked(txn, &event)
+            })?;
         }
-        Ok(())
+        if orders.is_empty() {
+            return Ok(());
+        }
+        self.mirror_audit()
     }
 
     /// Carries out orders that a crash, or a disk that failed, has left.
@@ -128,6 +136,8 @@ impl Session {
             return Err(refuse("this server has no vault".to_string()));
         };
         let generation = vault.rotate().map_err(|error| refuse(error.to_string()))?;
+        let by = self.state.identity.borrow().clone();
+        self.instance().audit_rotation(generation, &by)?;
         tracing::info!(generation, "the master key was rotated");
         Ok(StatementOutcome {
             info: format!("master key generation {generation}"),

@@ -36,6 +36,10 @@ pub struct Session {
     pub(super) schema_changed: bool,
     /// FORGET is deleting rows: what refers to them it has seen to itself.
     pub(super) is_forgetting: bool,
+    /// It does again what a request of a newer store has done.
+    pub(super) is_replaying: bool,
+    /// What the open transaction of a request is recorded as when it commits.
+    pub(super) audit_event: Option<manxdb_ownership::proof::AuditEvent>,
     /// `foreign_key_checks` were turned on: rows that wait for their owners are to be looked at.
     pub(super) places_rows: bool,
     /// COMMIT RELEASE or a kill of itself: the frontend closes.
@@ -61,6 +65,8 @@ impl Session {
             current_database: None,
             schema_changed: false,
             is_forgetting: false,
+            is_replaying: false,
+            audit_event: None,
             places_rows: false,
             closing: false,
         }

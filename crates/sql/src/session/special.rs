@@ -34,6 +34,10 @@ impl Session {
                 return self.gdpr_get(kind, id, *format, sink, more);
             }
             Special::GdprForget(forget) => return self.gdpr_forget(forget, sink, more),
+            Special::GdprVerify { kind, id } => return self.gdpr_verify(kind, id, sink, more),
+            Special::GdprCertificate(request) => {
+                return self.gdpr_certificate(*request, sink, more);
+            }
             Special::Compliance(table) => return self.compliance(table.as_ref(), sink, more),
             Special::Maintain { verb, tables } => {
                 return self.maintain(verb, tables, sink, more);
@@ -73,6 +77,16 @@ impl Session {
                 }
             }
             Special::RotateMasterKey => return self.rotate_master_key(),
+            Special::GdprUndo(undo) => return self.gdpr_undo(undo),
+            Special::GdprHold {
+                kind,
+                id,
+                table,
+                reason,
+            } => return self.gdpr_hold((kind, id.as_slice()), table.as_ref(), reason),
+            Special::GdprRelease { kind, id, table } => {
+                return self.gdpr_release(kind, id, table.as_ref());
+            }
             Special::Kill { query_only, id } => self.kill(*query_only, id)?,
             Special::LockTables(locks) => self.lock_tables(locks)?,
             Special::UnlockTables => self.unlock_tables()?,

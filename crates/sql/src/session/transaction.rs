@@ -148,11 +148,18 @@ impl Session {
         let Some(open) = self.transaction.take() else {
             return Ok(());
         };
-        let orders = erasure::order(&open.txn, &open.owners.take_erased())?;
+        let erased = open.owners.take_erased(&open.txn)?;
+        let event = self.audit_event.take();
+        let request = event.as_ref().and_then(|event| event.request);
+        let orders = erasure::order(&open.txn, &erased, request)?;
+        let is_audited = event.is_some();
+        if let Some(event) = event {
+            self.instance().audit_in(&open.txn, event, &erased)?;
+        }
         let writes = open.txn.has_writes();
         let instance = self.instance();
         // Keys are erased for what is on disk only: a commit that a crash undoes leaves its rows.
-        let durability = if orders.is_empty() {
+        let durability = if orders.is_empty() && !is_audited {
             instance.options.durability
         } else {
             Durability::Sync
@@ -161,6 +168,9 @@ impl Session {
             Ok(_) => {
                 if writes {
                     count(&instance.metrics.commits);
+                }
+                if is_audited {
+                    instance.mirror_audit()?;
                 }
                 instance.carry_out(&orders)?;
                 self.place_waiting_rows();

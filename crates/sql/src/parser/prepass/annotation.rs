@@ -41,6 +41,19 @@ pub(super) fn annotations(
             index = end;
             continue;
         }
+        if begins_retention(rest) {
+            let end = end_of_item(tokens, index + 1);
+            let item = tokens.get(index + 1..end).unwrap_or_default();
+            let mut parser = Parser::new(dialect).with_tokens_with_locations(item.to_vec());
+            let retention = ownership::retention_of_all(&mut parser)
+                .map_err(|error| message::from_parser(&error, &parsed.text))?;
+            if parsed.annotations.retention.replace(retention).is_some() {
+                let text = "RETAIN FOR stands twice: a table has one";
+                return Err(crate::error::SqlError::new(51003, "HY000", text));
+            }
+            index = end;
+            continue;
+        }
         // Where an item begins, the word is the name of a column.
         let names_column = matches!(
             out.last().map(|t| &t.token),
@@ -132,6 +145,14 @@ fn begins_rule(tokens: &[TokenWithSpan]) -> bool {
     comma.token == Token::Comma
         && is_word(&on.token, "ON")
         && (is_word(&verb.token, "GET") || is_word(&verb.token, "DEL"))
+}
+
+/// `, RETAIN FOR`.
+fn begins_retention(tokens: &[TokenWithSpan]) -> bool {
+    let [comma, retain, word, ..] = tokens else {
+        return false;
+    };
+    comma.token == Token::Comma && is_word(&retain.token, "RETAIN") && is_word(&word.token, "FOR")
 }
 
 /// The annotation that `tokens` begin with, and of how many words it is: an own word, alone or

@@ -5,13 +5,19 @@
 //! | [`forget`] | `GDPR FORGET` on the same walk: what goes, what is cleared, in one transaction or several |
 //! | [`walk`] | from the person's row along the edges of ownership, by index, on one snapshot |
 //! | [`redact`] | ON GET rules: what of a row others keep is not shown |
+//! | [`audit`], [`ledger`] | records of requests, in the store and beside the vault; certificates |
 //! | [`format`] | result sets, JSON, CSV, INSERT statements |
 
+mod audit;
 mod forget;
 mod format;
+mod ledger;
 mod redact;
+mod replay;
+mod verify;
 mod walk;
 
+pub(super) use audit::Audit;
 pub(super) use forget::RunningRequests;
 
 use manxdb_ownership::{OwnershipGraph, TableName};

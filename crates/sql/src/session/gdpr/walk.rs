@@ -482,6 +482,9 @@ impl<'a> Walk<'a> {
                 columns.extend(names.iter().filter_map(|name| position(table, name)));
             }
         }
+        // How long rows are kept.
+        let retention = table.ownership.retention.as_ref();
+        columns.extend(retention.and_then(|retention| position(table, &retention.after)));
         columns.into_iter().collect()
     }
 
@@ -555,7 +558,7 @@ impl<'a> Walk<'a> {
 }
 
 impl Session {
-    fn compile_whole(&mut self, text: &str) -> SqlResult<Compiled> {
+    pub(super) fn compile_whole(&mut self, text: &str) -> SqlResult<Compiled> {
         let mut parsed = parse(text, SqlMode::default())?;
         let parsed = parsed.pop().ok_or_else(lost)?;
         let mut compiled = self.compile(parsed)?;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use manxdb_ownership::{Rule, RuleAction};
+use manxdb_ownership::{Retention, Rule, RuleAction};
 
 use crate::catalog::{
     Column, ColumnDefault, ForeignKey, ForeignKeyAction, OwnershipAnnotation, ROWS, Table, View,
@@ -305,6 +305,13 @@ fn rules(table: &Table) -> String {
     let mut lines = String::new();
     for rule in &table.ownership.rules {
         let _ = writeln!(lines, "  /*!99999 , {} */", rule_text(rule));
+    }
+    if let Some(retention) = &table.ownership.retention {
+        let retention = Retention {
+            after: quoted(&retention.after),
+            ..retention.clone()
+        };
+        let _ = writeln!(lines, "  /*!99999 , {retention} */");
     }
     lines
 }

@@ -65,6 +65,8 @@ impl Session {
             }
             "MATERIALIZED VIEWS" => self.show_materialized(show.database.as_deref(), sink, more),
             "GDPR REQUESTS" => self.show_requests(sink, more),
+            "GDPR HOLDS" => self.show_holds(sink, more),
+            "GDPR AUDIT" => self.show_audit(sink, more),
             "BINARY LOGS" => Err(no_binary_log()),
             "MASTER STATUS" => self.send_rows(&MASTER_STATUS, &[], sink, more),
             "REPLICA STATUS" => self.send_rows(&REPLICA_STATUS, &[], sink, more),

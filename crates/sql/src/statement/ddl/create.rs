@@ -335,6 +335,10 @@ fn define(
     table.data_subject =
         parsed.annotations.data_subject || super::ownership::comment_says_subject(&table.comment);
     table.ownership.rules.clone_from(&parsed.annotations.rules);
+    table
+        .ownership
+        .retention
+        .clone_from(&parsed.annotations.retention);
     table.ownership.unowned_allowed =
         option(parsed, "UNOWNED").map_or(Ok(false), super::ownership::unowned_allowed)?;
     let mut builder = Builder::new(context, catalog, &parsed.annotations, table);
@@ -389,6 +393,7 @@ fn like_table(
     table.copying = None;
     table.foreign_keys.clear();
     table.ownership.rules.clear();
+    table.ownership.retention = None;
     table.ownership_rules.clear();
     table.created_at = context.eval.now_micros;
     table.next_index_id = table

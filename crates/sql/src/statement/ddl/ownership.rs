@@ -4,7 +4,7 @@
 //! catalog as it will be, in the transaction that writes the record.
 
 use manxdb_ownership::{
-    OwnershipRefusal, Rule, RuleAction, RuleSubject, TableShape, check, resolve,
+    OwnershipRefusal, Retention, Rule, RuleAction, RuleSubject, TableShape, check, resolve,
 };
 use sqlparser::ast::{ForeignKeyConstraint, Ident, ObjectName};
 
@@ -16,6 +16,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::parser::{OwnershipChange, link_in_comment};
 use crate::statement::names::relation;
 use crate::statement::target::position;
+use crate::types::DataType;
 
 /// 51003: a definition that would leave it open, or wrong, whose a row is.
 fn refused(refusal: &OwnershipRefusal) -> SqlError {
@@ -44,12 +45,46 @@ pub(super) fn put_checked(
     table: Table,
 ) -> SqlResult<()> {
     let name = ownership::name(&table);
+    check_retention(&table)?;
     edit.put_table(table)?;
     if !ownership::is_used(&edit.catalog) {
         return Ok(());
     }
     let graph = ownership::graph(&edit.catalog, None);
     check(&graph, &name, !context.foreign_key_checks).map_err(|refusal| refused(&refusal))
+}
+
+/// A period begins at a day that each row says.
+fn check_retention(table: &Table) -> SqlResult<()> {
+    let Some(retention) = &table.ownership.retention else {
+        return Ok(());
+    };
+    let refused = |why: &str| {
+        let text = format!(
+            "{retention} of table '{}' names column '{}', which {why}: name one of type DATE, DATETIME \
+             or TIMESTAMP, or DROP RETAIN",
+            table.name, retention.after
+        );
+        SqlError::new(51003, "HY000", text)
+    };
+    let at = position(table, &retention.after).ok_or_else(|| refused("is not there"))?;
+    let column = table
+        .columns
+        .get(at)
+        .ok_or_else(|| refused("is not there"))?;
+    match column.ty {
+        DataType::Date | DataType::DateTime { .. } | DataType::Timestamp { .. } => Ok(()),
+        _ => Err(refused("holds no day")),
+    }
+}
+
+/// A column that a period begins at has another name.
+pub(super) fn rename_in_retention(retention: &mut Option<Retention>, from: &str, to: &str) {
+    if let Some(retention) = retention
+        && retention.after.to_lowercase() == from.to_lowercase()
+    {
+        retention.after = to.to_string();
+    }
 }
 
 /// Whether a table's COMMENT makes it a data subject, for tools that have no other place for it.
@@ -176,6 +211,12 @@ pub(super) fn apply(builder: &mut Builder<'_>, change: &OwnershipChange) -> SqlR
     let table = &mut builder.table;
     match change {
         OwnershipChange::Subject(is_subject) => table.data_subject = *is_subject,
+        OwnershipChange::Retention(None) if table.ownership.retention.is_none() => {
+            return Err(super::alter::cannot_drop("RETAIN"));
+        }
+        OwnershipChange::Retention(retention) => {
+            table.ownership.retention.clone_from(retention);
+        }
         OwnershipChange::AddRule(rule) => {
             if table.ownership.rules.contains(rule) {
                 let text = format!("Duplicate rule '{rule}'");

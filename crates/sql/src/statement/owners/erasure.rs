@@ -2,7 +2,7 @@
 //! so that a crash before the slots are overwritten loses none: what is ordered is done until it is.
 //!
 //! ```text
-//! order    0x02 0x06 ‖ first key id u64 BE  → key ids (postcard)
+//! order    0x02 0x06 ‖ first key id u64 BE  → key ids (postcard), and the request whose order it is
 //! sealing  0x02 0x08                       → u8, 1 begun, 2 all rows that were there are sealed
 //! ```
 
@@ -26,23 +26,29 @@ const PAGE: usize = 64;
 pub(crate) struct EraseOrder {
     key: Vec<u8>,
     pub(crate) ids: Vec<KeyId>,
+    /// Whose order it is; `None`: a plain DELETE's.
+    pub(crate) request: Option<u64>,
 }
 
 /// Orders that `ids` be erased once the transaction has committed.
 ///
 /// # Errors
 /// Those of writing.
-pub(crate) fn order(txn: &Transaction, ids: &[KeyId]) -> SqlResult<Vec<EraseOrder>> {
+pub(crate) fn order(
+    txn: &Transaction,
+    ids: &[KeyId],
+    request: Option<u64>,
+) -> SqlResult<Vec<EraseOrder>> {
     let mut orders = Vec::new();
     for ids in ids.chunks(KEYS_MAX) {
         let Some(first) = ids.first() else { continue };
         let key = [ORDERS, &first.get().to_be_bytes()].concat();
         let stored: Vec<u64> = ids.iter().map(|id| id.get()).collect();
-        let stored = postcard::to_stdvec(&stored)
+        let stored = postcard::to_stdvec(&(stored, request))
             .map_err(|error| SqlError::internal(format!("an order to erase keys: {error}")))?;
         txn.put(key.clone(), stored)?;
         let ids = ids.to_vec();
-        orders.push(EraseOrder { key, ids });
+        orders.push(EraseOrder { key, ids, request });
     }
     Ok(orders)
 }
@@ -55,10 +61,15 @@ pub(crate) fn open_orders(txn: &Transaction) -> SqlResult<Vec<EraseOrder>> {
     let range = KeyRange::prefix(ORDERS);
     let page = txn.scan(&range, Direction::Forward, PAGE, ReadMode::Plain)?;
     let decode = |(key, value): (Vec<u8>, Vec<u8>)| {
-        let ids: Vec<u64> = postcard::from_bytes(&value)
-            .map_err(|_| SqlError::new(1712, "HY000", "an order to erase keys is damaged"))?;
+        let damaged = |_| SqlError::new(1712, "HY000", "an order to erase keys is damaged");
+        let (ids, rest): (Vec<u64>, &[u8]) = postcard::take_from_bytes(&value).map_err(damaged)?;
+        // Earlier releases wrote ids alone.
+        let request = match rest {
+            [] => None,
+            rest => postcard::from_bytes(rest).map_err(damaged)?,
+        };
         let ids = ids.into_iter().map(KeyId::from_stored).collect();
-        Ok(EraseOrder { key, ids })
+        Ok(EraseOrder { key, ids, request })
     };
     page.into_iter().map(decode).collect()
 }

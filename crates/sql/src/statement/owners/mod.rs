@@ -14,16 +14,20 @@
 //! | under which key is a row sealed | [`keys`] |
 //! | which keys are to be erased when the transaction has committed | [`erasure`] |
 //! | which people are being forgotten, so that nothing new becomes theirs | [`subjects`] |
+//! | what is recorded of requests, as a chain | [`audit`] |
+//! | which requests wait, and what is held | [`requests`] |
 //!
 //! Under `foreign_key_checks = 0` a row may come before its owner, as in a dump: it keeps its key
 //! and waits, until [`check::place_waiting`] finds that the owner has come.
 
+pub(crate) mod audit;
 mod check;
 pub(crate) mod erasure;
 mod graph;
 mod keys;
 pub mod mutants;
 mod notes;
+pub(crate) mod requests;
 pub(crate) mod subjects;
 
 pub(crate) use check::{OwnerCheck, look_at_all, place_waiting, seal_all};

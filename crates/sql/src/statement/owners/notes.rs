@@ -12,7 +12,7 @@ use manxdb_vault::KeyId;
 use super::graph::{OwnedTable, OwnerGraph, OwnerLink};
 use super::keys::{KeyRule, key_of_new, new_key};
 use super::mutants::{OwnershipMutant, is_planted};
-use crate::catalog::{Table, TableId};
+use crate::catalog::{Table, TableId, copy_notes};
 use crate::encoding;
 use crate::error::SqlResult;
 use crate::types::{Row, Value};
@@ -29,6 +29,8 @@ pub(crate) struct OwnerNotes {
     is_forgetting: Cell<bool>,
     /// Keys that are to be erased when the transaction has committed.
     erased: RefCell<Vec<KeyId>>,
+    /// People whom a plain DELETE removed while foreign keys were checked: row keys, with their keys.
+    deleted: RefCell<Vec<(Vec<u8>, KeyId)>>,
 }
 
 /// Why a row is to be looked at.
@@ -75,13 +77,23 @@ impl OwnerNotes {
         self.is_forgetting.set(is_forgetting);
     }
 
-    /// Keys that the transaction's FORGET has left without a row.
-    pub(crate) fn take_erased(&self) -> Vec<KeyId> {
-        let erased = self.erased.take();
-        if is_planted(OwnershipMutant::KeptKey) {
-            return Vec::new();
+    /// Keys that the transaction has left without a row.
+    ///
+    /// # Errors
+    /// Storage, conflicts.
+    pub(crate) fn take_erased(&self, txn: &Transaction) -> SqlResult<Vec<KeyId>> {
+        let mut erased = self.erased.take();
+        for (row, key) in self.deleted.take() {
+            // A ROLLBACK TO may have brought it back.
+            let stored = txn.get(&row, ReadMode::Update)?;
+            if stored.as_deref().and_then(encoding::key_of) != Some(key) {
+                erased.push(key);
+            }
         }
-        erased
+        if is_planted(OwnershipMutant::KeptKey) {
+            return Ok(Vec::new());
+        }
+        Ok(erased)
     }
 
     /// Whether no table says whose its rows are.
@@ -94,6 +106,7 @@ impl OwnerNotes {
         self.rows.borrow_mut().clear();
         self.gone.borrow_mut().clear();
         self.erased.borrow_mut().clear();
+        self.deleted.borrow_mut().clear();
     }
 
     /// Takes all notes, to be looked at under `graph`.
@@ -205,7 +218,47 @@ impl OwnerNotes {
         })
     }
 
-    /// A row is about to be deleted. When a person is forgotten its own key goes with it.
+    /// A person's row, or one that may have several owners, stays while rows below it have gone: it gets another
+    /// key, and the one under which they were sealed is erased.
+    ///
+    /// # Errors
+    /// As [`OwnerNotes::key_of_inserted`].
+    pub(crate) fn rekey(
+        &self,
+        txn: &Transaction,
+        table: &Table,
+        suffix: &[u8],
+        tz: &TimeZone,
+    ) -> SqlResult<()> {
+        if table.sealing.vault().is_none() {
+            return Ok(());
+        }
+        self.on(table, |owned| {
+            let row_key = encoding::row_key(table, suffix);
+            let stored = txn.get(&row_key, ReadMode::Update)?;
+            let has = stored.as_deref().and_then(encoding::key_of);
+            let (KeyRule::Own, Some(has), Some(record)) = (owned.key_rule(), has, stored) else {
+                return Ok(());
+            };
+            let Some(key) = new_key(table)? else {
+                return Ok(());
+            };
+            if let Some(copy) = table.copying {
+                txn.put(copy_notes::changed_row_key(copy, suffix), Vec::new())?;
+            }
+            let row = encoding::decode_row(table, (suffix, &record), tz)?;
+            let plain = encoding::encode_row(table, &row, tz);
+            txn.put(row_key, encoding::seal(table, suffix, key, &plain)?)?;
+            self.erased.borrow_mut().push(has);
+            if !owned.children.is_empty() {
+                self.gone.borrow_mut().push((table.id, row));
+            }
+            Ok(())
+        })
+    }
+
+    /// A row is about to be deleted. When a person is forgotten its own key goes with it; so does that of a person
+    /// whom a plain DELETE removes, as foreign keys let none go who has rows left.
     ///
     /// # Errors
     /// Storage, conflicts.
@@ -215,14 +268,21 @@ impl OwnerNotes {
         table: &Table,
         suffix: &[u8],
     ) -> SqlResult<()> {
-        if !self.is_forgetting.get() || table.sealing.vault().is_none() {
+        let is_forgetting = self.is_forgetting.get();
+        if !(is_forgetting || self.is_checked.get()) || table.sealing.vault().is_none() {
             return Ok(());
         }
         self.on(table, |owned| {
-            if matches!(owned.key_rule(), KeyRule::Own) {
-                let stored = txn.get(&encoding::row_key(table, suffix), ReadMode::Update)?;
+            let is_own = matches!(owned.key_rule(), KeyRule::Own);
+            if is_own && (is_forgetting || owned.is_subject()) {
+                let row = encoding::row_key(table, suffix);
+                let stored = txn.get(&row, ReadMode::Update)?;
                 let key = stored.as_deref().and_then(encoding::key_of);
-                self.erased.borrow_mut().extend(key);
+                if is_forgetting {
+                    self.erased.borrow_mut().extend(key);
+                } else {
+                    self.deleted.borrow_mut().extend(key.map(|key| (row, key)));
+                }
             }
             Ok(())
         })

@@ -59,11 +59,19 @@ pub(crate) struct ForgetRequest {
     pub(crate) done_at_micros: i64,
 }
 
+/// What stands for a person's key where the key itself must not stay.
+pub(crate) fn hash(suffix: &[u8]) -> [u8; 16] {
+    let whole = digest(&SHA256, suffix);
+    let mut hash = [0; 16];
+    for (to, from) in hash.iter_mut().zip(whole.as_ref()) {
+        *to = *from;
+    }
+    assert!(whole.as_ref().len() >= hash.len(), "SHA-256 has 32 bytes");
+    hash
+}
+
 fn subject_key(table: TableId, suffix: &[u8]) -> Vec<u8> {
-    let hash = digest(&SHA256, suffix);
-    let hash = hash.as_ref().get(..16).unwrap_or_default();
-    assert_eq!(hash.len(), 16, "SHA-256 has 32 bytes");
-    [SUBJECTS, &table.0.to_be_bytes(), hash].concat()
+    [SUBJECTS, &table.0.to_be_bytes(), &hash(suffix)].concat()
 }
 
 fn request_key(request: u64) -> Vec<u8> {
@@ -152,6 +160,17 @@ pub(crate) fn next_request(txn: &Transaction) -> SqlResult<u64> {
     Ok(next)
 }
 
+/// A request of this number was made elsewhere: new ones have greater numbers.
+///
+/// # Errors
+/// 1712 for a damaged counter; storage.
+pub(crate) fn request_is_used(txn: &Transaction, number: u64) -> SqlResult<()> {
+    let next = next_request(txn)?;
+    // The number that was just taken is given again.
+    let next = next.max(number.saturating_add(1));
+    Ok(txn.put(NEXT_REQUEST.to_vec(), next.to_be_bytes().to_vec())?)
+}
+
 /// Notes a request that will take several transactions, or how far it has come.
 ///
 /// # Errors
@@ -175,6 +194,14 @@ pub(crate) fn put_request(
 pub(crate) fn request(txn: &Transaction, number: u64) -> SqlResult<Option<ForgetRequest>> {
     let stored = txn.get(&request_key(number), ReadMode::Update)?;
     stored.map(|value| decode(&value)).transpose()
+}
+
+/// A request is no longer open: it waits, or was undone.
+///
+/// # Errors
+/// Those of writing.
+pub(crate) fn close_request(txn: &Transaction, number: u64) -> SqlResult<()> {
+    Ok(txn.delete(request_key(number))?)
 }
 
 /// A request has come to its end.

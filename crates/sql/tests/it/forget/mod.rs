@@ -7,6 +7,8 @@
     reason = "a test fails by panicking"
 )]
 
+mod holds;
+mod proof;
 mod random;
 
 use std::sync::Arc;
@@ -105,6 +107,8 @@ fn a_request_that_a_crash_cuts_short_comes_to_its_end() {
         let mut client = connect(&dying, "root");
         fill(&mut client);
         client.run("SET gdpr_batch_rows = 6");
+        // What signs is made when it is asked for first.
+        client.error("GDPR CERTIFICATE 1");
         path.hooks.left.store(commits, Ordering::SeqCst);
         let survived = client.try_run("GDPR FORGET users 1").is_ok();
         path.hooks.left.store(0, Ordering::SeqCst);

@@ -29,7 +29,7 @@ pub(super) fn apply<'f>(
         let change = match fate {
             Fate::Delete(_) => None,
             Fate::Clear(columns, _) => Some(columns.clone()),
-            Fate::Keep(_) => continue,
+            Fate::Keep(_) | Fate::PutOff(_) => continue,
         };
         changes.entry((at, change)).or_default().push(row);
     }

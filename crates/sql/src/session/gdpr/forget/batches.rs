@@ -4,14 +4,16 @@
 //! request.
 
 use manxdb_ownership::OwnershipGraph;
+use manxdb_ownership::proof::{AuditEvent, AuditKind};
 
 use super::apply::apply;
-use super::plan::{Fate, ForgetPlanner, Found};
+use super::plan::{Fate, ForgetPlanner, Found, counted};
 use super::requests::begin;
-use super::{ForgetOutcome, Forgotten, person};
+use super::{ForgetDone, ForgetOutcome, Forgotten, person};
 use crate::catalog::{Catalog, ownership};
 use crate::error::{SqlError, SqlResult};
 use crate::session::session::Session;
+use crate::statement::owners::requests as waiting;
 use crate::statement::owners::subjects::{self, SubjectState};
 
 impl Session {
@@ -24,16 +26,19 @@ impl Session {
         &mut self,
         whom: &Forgotten,
         rows_max: usize,
-    ) -> SqlResult<(u64, u64)> {
+    ) -> SqlResult<ForgetDone> {
         let number = self.fence(whom)?;
         let _running = begin(self.instance(), number);
         loop {
             let changed = self.one_round(whom, number, rows_max)?;
             // What is only kept may be more than a batch.
             let last = self.forget_at_once(whom, usize::MAX, rows_max)?;
-            if let ForgetOutcome::Done { request, rows } = last {
-                assert_eq!(request, number, "one request at a time forgets a person");
-                return Ok((request, rows));
+            if let ForgetOutcome::Done(done) = last {
+                assert_eq!(
+                    done.request, number,
+                    "one request at a time forgets a person"
+                );
+                return Ok(done);
             }
             if changed == 0 {
                 return Err(manxdb_txn::TxnError::Deadlock.into());
@@ -57,12 +62,19 @@ impl Session {
             let (table, suffix) = session.person_key(&walk)?;
             let txn = session.open_transaction()?;
             if let SubjectState::Forgetting(number) = subjects::state(txn, table, &suffix)? {
+                // One that waited goes on.
+                if let Some(waiting) = waiting::waiting_request(txn, number)? {
+                    waiting::end_waiting(txn, number)?;
+                    subjects::put_request(txn, number, &waiting.request)?;
+                }
                 return Ok(number);
             }
             let number = subjects::next_request(txn)?;
             subjects::set_state(txn, table, &suffix, SubjectState::Forgetting(number))?;
             let request = session.new_request(table.0, whom, &suffix);
             subjects::put_request(txn, number, &request)?;
+            session.audit_asked(number, &request, None)?;
+            session.audit_event = None;
             Ok(number)
         })
     }
@@ -78,7 +90,12 @@ impl Session {
         walk.lock_rows();
         let mut open: Vec<Found> = walk.order().iter().skip(1).copied().collect();
         open.reverse();
-        open.retain(|row| !matches!(plan.fates.get(row), Some(Fate::Keep(_)) | None));
+        open.retain(|row| {
+            !matches!(
+                plan.fates.get(row),
+                Some(Fate::Keep(_) | Fate::PutOff(_)) | None
+            )
+        });
         let mut changed = 0;
         for batch in open.chunks(rows_max.max(1)) {
             changed += self.in_forgetting(&mut |session| {
@@ -91,8 +108,17 @@ impl Session {
                         left.push((*row, fate));
                     }
                 }
-                let rows = apply(session, &mut walk, left.into_iter())?;
+                let rows = apply(session, &mut walk, left.iter().copied())?;
                 session.count_changed(number, rows)?;
+                session.audit_event = Some(AuditEvent {
+                    request: Some(number),
+                    rows: counted(walk.tables(), left.into_iter()),
+                    ..session.event(if session.is_replaying {
+                        AuditKind::Replayed
+                    } else {
+                        AuditKind::Batch
+                    })
+                });
                 Ok(rows)
             })?;
         }
@@ -110,14 +136,16 @@ impl Session {
         subjects::put_request(txn, number, &request)
     }
 
-    /// Goes on with a request that was cut short. `false`: there is nothing left of it.
-    pub(super) fn resume(&mut self, number: u64) -> SqlResult<bool> {
+    /// Goes on with a request that was cut short, or waited. `None`: there is nothing left of it.
+    pub(in crate::session::gdpr) fn resume(
+        &mut self,
+        number: u64,
+    ) -> SqlResult<Option<ForgetDone>> {
         let Some(whom) = self.whom(number)? else {
-            return Ok(false);
+            return Ok(None);
         };
         let rows_max = self.state.settings().gdpr_batch_rows;
-        self.forget_in_batches(&whom, rows_max)?;
-        Ok(true)
+        self.forget_in_batches(&whom, rows_max).map(Some)
     }
 
     /// Whom an open request is about. One whose table is gone is over.
@@ -126,7 +154,7 @@ impl Session {
             let catalog = session.instance().store.current();
             let graph = ownership::graph(&catalog, None);
             let txn = session.open_transaction()?;
-            let Some(mut request) = subjects::request(txn, number)? else {
+            let Some(mut request) = waiting::begun(txn, number)? else {
                 return Ok(None);
             };
             let id = session.id_behind(&catalog, &graph, &request)?;
@@ -137,10 +165,16 @@ impl Session {
                     id,
                     asked_by: request.asked_by,
                     reason: request.reason,
+                    is_asked: false,
                 }));
             }
             request.done_at_micros = session.instance().host.wall_micros();
+            waiting::end_waiting(txn, number)?;
             subjects::end_request(txn, number, &request)?;
+            session.audit_event = Some(AuditEvent {
+                request: Some(number),
+                ..session.event(AuditKind::Void)
+            });
             Ok(None)
         })
     }

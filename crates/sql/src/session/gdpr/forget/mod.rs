@@ -6,6 +6,8 @@
 //! | [`apply`] | that, carried out by statements |
 //! | [`batches`] | more rows than one transaction takes: a fence, then batches, going on after a crash |
 //! | [`requests`] | SHOW GDPR REQUESTS, and requests that a crash cut short |
+//! | [`holds`] | rows that are held, until they are released |
+//! | [`grace`] | requests that may be undone until they are due |
 //!
 //! The common case is one transaction at SERIALIZABLE, whose reads lock: what it decides by is so when it
 //! commits. Foreign keys are not checked by its statements: what refers to a row that goes is part of
@@ -13,10 +15,13 @@
 
 mod apply;
 mod batches;
+mod grace;
+mod holds;
 mod plan;
 mod requests;
 
 use manxdb_ownership::OwnershipGraph;
+use manxdb_ownership::proof::{AuditEvent, AuditKind};
 use manxdb_txn::{IsolationLevel, Transaction, TxnError};
 
 use super::walk::{Walk, WalkOptions};
@@ -29,31 +34,46 @@ use crate::session::accounts::{Privileges, access};
 use crate::session::run::RETRIES_MAX;
 use crate::session::session::Session;
 use crate::statement::StatementOutcome;
+use crate::statement::owners::audit;
+use crate::statement::owners::requests::{self as waiting, WaitReason, WaitingRequest};
 use crate::statement::owners::subjects::{self, ForgetRequest, SubjectState};
 use crate::types::Value;
 use apply::apply;
-use plan::{ForgetPlan, ForgetPlanner};
+use plan::{ForgetPlan, ForgetPlanner, Kept, counted};
 
+pub(super) use plan::may_clear;
 pub(in crate::session) use requests::RunningRequests;
 
 const EXPLAINED: [&str; 4] = ["Table", "Action", "Rows", "Why"];
 
 /// Whom to forget, and how it was asked for.
 #[derive(Debug, Clone)]
-struct Forgotten {
-    database: String,
-    table: String,
+pub(super) struct Forgotten {
+    pub(super) database: String,
+    pub(super) table: String,
     /// Values of the primary key.
     id: Vec<Value>,
     asked_by: String,
     reason: Option<String>,
+    /// A statement asks for it: what is held as a whole is refused. The server's own goes on with what may go.
+    is_asked: bool,
 }
 
 /// How a request went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ForgetDone {
+    request: u64,
+    /// Rows changed by all of its transactions.
+    rows: u64,
+    /// Rows that are put off.
+    put_off: u64,
+}
+
+/// How one attempt went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ForgetOutcome {
-    /// It has this number, and has changed so many rows.
-    Done { request: u64, rows: u64 },
+    /// All that may go has gone.
+    Done(ForgetDone),
     /// There is more than one transaction may change.
     TooMany,
 }
@@ -69,9 +89,6 @@ impl Session {
         let (database, name) = self.object_name(&forget.kind, None)?;
         let need = access::Need::database(Privileges::GDPR, "GDPR", &database);
         access::check(&self.state.account(), &need, &self.state.client.host)?;
-        if forget.has_grace {
-            return Err(SqlError::not_supported("GRACE of GDPR FORGET"));
-        }
         let catalog = self.instance().store.current();
         let graph = ownership::graph(&catalog, None);
         let table = person(&catalog, &graph, &database, &name)?;
@@ -81,6 +98,7 @@ impl Session {
             id: self.id_of(table, &forget.id)?,
             asked_by: self.state.identity.borrow().clone(),
             reason: forget.reason.clone(),
+            is_asked: !forget.is_explained,
         };
         if forget.is_explained {
             let rows = self.at_one_snapshot(|session| {
@@ -90,14 +108,18 @@ impl Session {
         }
         self.unlock_tables()?;
         self.commit()?;
+        if let Some(days) = forget.grace_days {
+            let outcome = self.forget_later(&whom, days)?;
+            return self.report(&outcome, sink, more);
+        }
         let forgotten = self.forget(&whom);
         // Views have heard of each commit; versions for older snapshots go too, as far as it came.
         self.instance().views.empty_all();
-        let (request, rows) = forgotten?;
+        let done = forgotten?;
         let outcome = StatementOutcome {
-            affected_rows: rows,
-            matched_rows: rows,
-            info: format!("request {request}"),
+            affected_rows: done.rows,
+            matched_rows: done.rows,
+            info: done.to_string(),
             ..StatementOutcome::default()
         };
         self.report(&outcome, sink, more)
@@ -141,8 +163,29 @@ impl Session {
         match walk.walk_from_person(self, table, &whom.id) {
             Err(error) if error.code == 51004 => Err(self.unknown_person(walk, table, whom, error)),
             Err(error) => Err(error),
-            Ok(()) => ForgetPlanner::new(walk, self).plan(),
+            Ok(()) => {
+                let kept = self.what_keeps(walk)?;
+                if let Some((number, hold)) = kept.whole().filter(|_| whom.is_asked) {
+                    return Err(refused(format!(
+                        "'{}' {} is held by hold {number} ({}): nothing is changed. GDPR RELEASE ends a hold",
+                        hold.kind, hold.shown, hold.reason
+                    )));
+                }
+                ForgetPlanner::new(walk, self).keeping(kept).plan()
+            }
         }
+    }
+
+    /// What keeps rows of the person whose walk this is.
+    fn what_keeps(&self, walk: &Walk<'_>) -> SqlResult<Kept> {
+        let (table, suffix) = self.person_key(walk)?;
+        let subject = subjects::hash(&suffix);
+        let mut holds = waiting::holds(self.open_transaction()?)?;
+        holds.retain(|(_, hold)| (hold.kind_id, hold.subject) == (table.0, subject));
+        Ok(Kept {
+            holds,
+            now_micros: self.instance().host.wall_micros(),
+        })
     }
 
     /// 51004 with what is known of somebody who is not there.
@@ -170,7 +213,7 @@ impl Session {
         }
     }
 
-    fn open_transaction(&self) -> SqlResult<&Transaction> {
+    pub(super) fn open_transaction(&self) -> SqlResult<&Transaction> {
         let open = self.transaction.as_ref();
         open.map(|open| &open.txn)
             .ok_or_else(|| SqlError::internal("FORGET without a transaction"))
@@ -185,7 +228,7 @@ impl Session {
     }
 
     /// Runs `work` in a transaction at SERIALIZABLE, again while it loses conflicts.
-    fn in_forgetting<T>(
+    pub(super) fn in_forgetting<T>(
         &mut self,
         work: &mut dyn FnMut(&mut Self) -> SqlResult<T>,
     ) -> SqlResult<T> {
@@ -194,6 +237,7 @@ impl Session {
         }
         for attempt in 0.. {
             self.open(IsolationLevel::Serializable, false, false);
+            self.audit_event = None;
             let result = self.forgetting(|session| {
                 let answer = work(session)?;
                 session.commit()?;
@@ -204,6 +248,7 @@ impl Session {
                 Err(error) => error,
             };
             self.rollback();
+            self.audit_event = None;
             if !matches!(error.code, 1205 | 1213 | 1412) || attempt >= RETRIES_MAX {
                 return Err(error);
             }
@@ -212,13 +257,11 @@ impl Session {
         Err(TxnError::Deadlock.into())
     }
 
-    /// Forgets a person: the number of the request, and how many rows it has changed.
-    fn forget(&mut self, whom: &Forgotten) -> SqlResult<(u64, u64)> {
+    /// Forgets a person.
+    fn forget(&mut self, whom: &Forgotten) -> SqlResult<ForgetDone> {
         let rows_max = self.state.settings().gdpr_batch_rows;
-        if let ForgetOutcome::Done { request, rows } =
-            self.forget_at_once(whom, rows_max, rows_max)?
-        {
-            return Ok((request, rows));
+        if let ForgetOutcome::Done(done) = self.forget_at_once(whom, rows_max, rows_max)? {
+            return Ok(done);
         }
         self.forget_in_batches(whom, rows_max)
     }
@@ -246,39 +289,146 @@ impl Session {
                 &mut walk,
                 plan.fates.iter().map(|(row, fate)| (*row, fate)),
             )?;
-            let request = session.end_forgetting(&walk, whom, rows)?;
-            Ok(request)
+            session
+                .end_forgetting(&walk, whom, &plan, rows)
+                .map(ForgetOutcome::Done)
         })
     }
 
-    /// The person is forgotten: `rows` are changed by this transaction, the last.
+    /// All that may go has gone, `rows` with this transaction: the person is forgotten, or the rest waits.
     fn end_forgetting(
         &mut self,
         walk: &Walk<'_>,
         whom: &Forgotten,
+        plan: &ForgetPlan,
         rows: u64,
-    ) -> SqlResult<ForgetOutcome> {
+    ) -> SqlResult<ForgetDone> {
         let (table, suffix) = self.person_key(walk)?;
         let txn = self.open_transaction()?;
-        let (number, mut request) = match subjects::state(txn, table, &suffix)? {
-            SubjectState::Forgetting(number) => match subjects::request(txn, number)? {
+        let begun = match subjects::state(txn, table, &suffix)? {
+            SubjectState::Forgetting(number) => Some(number),
+            _ => None,
+        };
+        let (number, mut request) = match begun {
+            Some(number) => match waiting::begun(txn, number)? {
                 Some(request) => (number, request),
                 None => return Err(SqlError::internal("a person is forgotten by no request")),
             },
-            _ => {
+            None => {
+                let request = self.new_request(table.0, whom, &suffix);
                 let number = subjects::next_request(txn)?;
-                (number, self.new_request(table.0, whom, &suffix))
+                self.audit_asked(number, &request, None)?;
+                (number, request)
             }
         };
         request.rows += rows;
-        request.done_at_micros = self.instance().host.wall_micros();
-        subjects::set_state(txn, table, &suffix, SubjectState::Forgotten(number))?;
-        subjects::end_request(txn, number, &request)?;
-        let rows = request.rows;
-        Ok(ForgetOutcome::Done {
+        let put_off: Vec<_> = plan.put_off().collect();
+        let done = ForgetDone {
             request: number,
-            rows,
-        })
+            rows: request.rows,
+            put_off: put_off.len() as u64,
+        };
+        let kind = if put_off.is_empty() {
+            request.done_at_micros = self.instance().host.wall_micros();
+            subjects::set_state(txn, table, &suffix, SubjectState::Forgotten(number))?;
+            waiting::end_waiting(txn, number)?;
+            subjects::end_request(txn, number, &request)?;
+            AuditKind::Done
+        } else {
+            let before = waiting::waiting_request(txn, number)?.map(|waiting| waiting.why);
+            let request = WaitingRequest {
+                request,
+                why: WaitReason::PutOff { rows: done.put_off },
+                due_at_micros: plan.due_at_micros,
+            };
+            subjects::set_state(txn, table, &suffix, SubjectState::Forgetting(number))?;
+            waiting::put_waiting(txn, number, &request)?;
+            let was_put_off = matches!(before, Some(WaitReason::PutOff { .. }));
+            if rows > 0 || !was_put_off {
+                self.rekey(walk, &put_off)?;
+            }
+            AuditKind::PutOff
+        };
+        let fates = plan.fates.iter().map(|(row, fate)| (*row, fate));
+        let event = self.event(if self.is_replaying {
+            AuditKind::Replayed
+        } else {
+            kind
+        });
+        self.audit_event = Some(AuditEvent {
+            request: Some(number),
+            table_id: Some(table.0),
+            subject: Some(
+                self.instance()
+                    .proof_key()?
+                    .subject(table.0, &subjects::hash(&suffix)),
+            ),
+            rows: counted(walk.tables(), fates),
+            due: plan.due_at_micros.map(super::audit::at),
+            ..event
+        });
+        Ok(done)
+    }
+
+    /// Rows that stay for now get other keys: what was sealed with them and has gone is unreadable.
+    fn rekey(&self, walk: &Walk<'_>, rows: &[plan::Found]) -> SqlResult<()> {
+        let Some(owners) = self.owner_notes() else {
+            return Ok(());
+        };
+        let zone = self.state.settings().time_zone.clone();
+        let txn = self.open_transaction()?;
+        for row in rows {
+            let found = walk.found(row.0)?;
+            if let Some(suffix) = found.suffix(&walk.found_row(*row)?.values, &zone)? {
+                owners.rekey(txn, &found.table, &suffix, &zone)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An event that happens now.
+    fn event(&self, kind: AuditKind) -> AuditEvent {
+        AuditEvent::new(kind, self.instance().audit_time())
+    }
+
+    /// Records that a person is to be forgotten.
+    fn audit_asked(
+        &self,
+        number: u64,
+        request: &ForgetRequest,
+        due_at_micros: Option<i64>,
+    ) -> SqlResult<()> {
+        let subject = subjects::hash(&request.suffix);
+        let key = self.instance().proof_key()?;
+        let event = AuditEvent {
+            request: Some(number),
+            database: Some(request.database.clone()),
+            table: Some(request.table.clone()),
+            table_id: Some(request.table_id),
+            subject: Some(key.subject(request.table_id, &subject)),
+            by: Some(request.asked_by.clone()),
+            reason: request.reason.clone(),
+            due: due_at_micros.map(super::audit::at),
+            ..self.event(AuditKind::Asked)
+        };
+        audit::append(self.open_transaction()?, &event)
+    }
+
+    /// A request of a newer store begins again here, under its number.
+    pub(super) fn begin_again(&self, table: &Table, suffix: &[u8], number: u64) -> SqlResult<()> {
+        let whom = Forgotten {
+            database: table.database.clone(),
+            table: table.name.clone(),
+            id: Vec::new(),
+            asked_by: self.state.identity.borrow().clone(),
+            reason: Some("the store came from a backup".to_string()),
+            is_asked: false,
+        };
+        let txn = self.open_transaction()?;
+        let request = self.new_request(table.id.0, &whom, suffix);
+        waiting::end_waiting(txn, number)?;
+        subjects::set_state(txn, table.id, suffix, SubjectState::Forgetting(number))?;
+        subjects::put_request(txn, number, &request)
     }
 
     fn new_request(&self, table_id: u32, whom: &Forgotten, suffix: &[u8]) -> ForgetRequest {
@@ -304,5 +454,20 @@ impl Session {
         let values = &walk.found_row(person)?.values;
         let suffix = found.suffix(values, &zone)?.ok_or_else(lost)?;
         Ok((found.table.id, suffix))
+    }
+}
+
+/// 51008: the person, or the request, is not in a state for what was asked.
+fn refused(text: String) -> SqlError {
+    SqlError::new(51008, "HY000", text)
+}
+
+impl std::fmt::Display for ForgetDone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "request {}", self.request)?;
+        if self.put_off > 0 {
+            write!(f, "; {} rows are put off", self.put_off)?;
+        }
+        Ok(())
     }
 }

@@ -5,9 +5,13 @@
 //! a column may not be NULL the link stays and leads nowhere. Deletions by a rule or by
 //! ON DELETE CASCADE take along what is owned through the row alone.
 
+mod links;
+mod put_off;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use manxdb_ownership::proof::CountedRows;
 use manxdb_ownership::{EdgeKind, Link, RuleEvent, TableName};
 
 use super::super::redact::{Effect, effect};
@@ -17,6 +21,9 @@ use crate::error::{SqlError, SqlResult};
 use crate::session::session::Session;
 use crate::statement::owners::mutants::{OwnershipMutant, is_planted};
 use crate::types::{Row, Value};
+
+pub(in crate::session::gdpr) use links::may_clear;
+pub(super) use put_off::Kept;
 
 /// A row that was found: its table's and its own number.
 pub(super) type Found = (usize, usize);
@@ -33,6 +40,8 @@ pub(super) enum Fate {
     Clear(BTreeSet<usize>, String),
     /// It stays as it is.
     Keep(String),
+    /// It stays for now: it is held, or to be kept.
+    PutOff(String),
 }
 
 /// Fates of all rows.
@@ -40,6 +49,8 @@ pub(super) enum Fate {
 pub(super) struct ForgetPlan {
     pub(super) fates: BTreeMap<Found, Fate>,
     removed: BTreeSet<Place>,
+    /// When the first row that is put off may go, if a day is all that keeps it.
+    pub(super) due_at_micros: Option<i64>,
 }
 
 /// Makes a plan, asking for rows that the walk has not found where they decide.
@@ -53,8 +64,10 @@ pub(super) struct ForgetPlanner<'w, 'a> {
     /// By table, the OWNS links that lead to it.
     owners: BTreeMap<usize, Arc<Vec<(TableName, Link)>>>,
     fates: BTreeMap<Found, Fate>,
-    /// Links without meaning for ownership to rows that go.
-    cut: BTreeMap<Found, BTreeSet<usize>>,
+    /// Links without meaning for ownership to rows that go, with these rows.
+    cut: BTreeMap<Found, BTreeMap<usize, Found>>,
+    kept: Kept,
+    due_at_micros: Option<i64>,
 }
 
 fn lost() -> SqlError {
@@ -72,7 +85,14 @@ impl<'w, 'a> ForgetPlanner<'w, 'a> {
             owners: BTreeMap::new(),
             fates: BTreeMap::new(),
             cut: BTreeMap::new(),
+            kept: Kept::default(),
+            due_at_micros: None,
         }
+    }
+
+    /// With what keeps rows from going.
+    pub(super) fn keeping(self, kept: Kept) -> Self {
+        Self { kept, ..self }
     }
 
     /// As [`ForgetPlanner::new`], to look again at rows of a plan that was made.
@@ -144,8 +164,10 @@ impl<'w, 'a> ForgetPlanner<'w, 'a> {
         while let Some((row, by_rule)) = open.pop_front() {
             self.follow(row, by_rule, &mut open)?;
         }
+        self.put_off()?;
         self.cut_links()?;
         Ok(ForgetPlan {
+            due_at_micros: self.due_at_micros,
             fates: self.fates,
             removed: self.removed,
         })
@@ -336,7 +358,7 @@ impl<'w, 'a> ForgetPlanner<'w, 'a> {
                     continue;
                 }
                 if key.edge.is_none() {
-                    self.cut.entry(found).or_default().insert(number);
+                    self.cut.entry(found).or_default().insert(number, row);
                 }
                 let stays = Fate::Keep("is not the person's".to_string());
                 self.fates.entry(found).or_insert(stays);
@@ -379,153 +401,67 @@ impl<'w, 'a> ForgetPlanner<'w, 'a> {
         }
         Ok(())
     }
-
-    /// Rows that stay cease to refer to rows that go.
-    fn cut_links(&mut self) -> SqlResult<()> {
-        let mut gone: BTreeSet<Place> = BTreeSet::new();
-        for (row, fate) in &self.fates {
-            if matches!(fate, Fate::Delete(_)) {
-                gone.extend(self.place(row.0, &self.values(*row)?)?);
-            }
-        }
-        let staying = self
-            .fates
-            .iter()
-            .filter(|(_, fate)| !matches!(fate, Fate::Delete(_)));
-        for row in staying.map(|(row, _)| *row).collect::<Vec<_>>() {
-            let table = Arc::clone(&self.walk.found(row.0)?.table);
-            let values = self.values(row)?;
-            let mut cut = self.cut.remove(&row).unwrap_or_default();
-            for (number, key) in table.foreign_keys.iter().enumerate() {
-                let name = TableName::new(&key.ref_database, &key.ref_table);
-                if key.edge.is_none() || !self.walk.knows(&name) {
-                    continue;
-                }
-                let Some(referred) = self.walk.found(row.0)?.key_of(&values, &key.columns) else {
-                    continue;
-                };
-                let target = self.walk.table(&name)?;
-                let columns = self.walk.found(target)?.positions(&key.ref_columns)?;
-                let zone = self.session.state.settings().time_zone.clone();
-                let suffix = self
-                    .walk
-                    .found(target)?
-                    .suffix_of(&columns, &referred, &zone)?;
-                if suffix.is_some_and(|suffix| gone.contains(&(target, suffix))) {
-                    cut.insert(number);
-                }
-            }
-            if !cut.is_empty() {
-                self.cut_row(row, &table, &values, &cut);
-            }
-        }
-        Ok(())
-    }
-
-    fn cut_row(&mut self, row: Found, table: &Table, values: &Row, cut: &BTreeSet<usize>) {
-        let (mut columns, mut why) = match self.fates.remove(&row) {
-            Some(Fate::Clear(columns, why)) => (columns, why),
-            Some(Fate::Keep(why)) => (BTreeSet::new(), why),
-            Some(Fate::Delete(why)) => (BTreeSet::new(), why),
-            None => (BTreeSet::new(), String::new()),
-        };
-        let visible = self.walk.found(row.0).map(|found| found.visible.clone());
-        let is_null = |at: usize| {
-            let place = visible.iter().flatten().position(|column| *column == at);
-            place
-                .and_then(|place| values.get(place))
-                .is_none_or(Value::is_null)
-        };
-        for number in cut {
-            let Some(key) = table.foreign_keys.get(*number) else {
-                continue;
-            };
-            // A rule has done it.
-            if key
-                .columns
-                .iter()
-                .any(|at| columns.contains(at) || is_null(*at))
-            {
-                continue;
-            }
-            let clearable: Vec<usize> = key
-                .columns
-                .iter()
-                .copied()
-                .filter(|at| may_clear(table, *number, *at))
-                .collect();
-            let names = named(table, &key.columns);
-            if clearable.is_empty() {
-                why = format!(
-                    "{why}; {names} goes on naming a row of '{}' that goes",
-                    key.ref_table
-                );
-            } else {
-                why = format!(
-                    "clears {}, a row of '{}' goes; {why}",
-                    named(table, &clearable),
-                    key.ref_table
-                );
-                columns.extend(clearable);
-            }
-        }
-        let fate = if columns.is_empty() {
-            Fate::Keep(why)
-        } else {
-            Fate::Clear(columns, why)
-        };
-        self.fates.insert(row, fate);
-    }
 }
 
 fn goes_with(table: &Table, with: &Table) -> String {
     format!("goes with its row of '{}' ({})", with.name, table.name)
 }
 
-fn named(table: &Table, columns: &[usize]) -> String {
-    let names = columns.iter().filter_map(|at| table.columns.get(*at));
-    names
-        .map(|column| column.name.as_str())
-        .collect::<Vec<_>>()
-        .join(", ")
-}
-
-/// Whether a column of a foreign key may be NULL without harm to anything else.
-fn may_clear(table: &Table, key: usize, at: usize) -> bool {
-    let is_free = table
-        .columns
-        .get(at)
-        .is_some_and(|column| !column.not_null && column.generated.is_none());
-    let others = table.foreign_keys.iter().enumerate();
-    let mut others = others.filter(|(number, other)| *number != key && other.enforced);
-    is_free
-        && !table.primary_key.contains(&at)
-        && !others.any(|(_, other)| other.columns.contains(&at))
-}
-
 impl ForgetPlan {
     /// Rows that are changed or go.
     pub(super) fn changes(&self) -> usize {
         let fates = self.fates.values();
-        fates.filter(|fate| !matches!(fate, Fate::Keep(_))).count()
+        fates
+            .filter(|fate| matches!(fate, Fate::Delete(_) | Fate::Clear(..)))
+            .count()
+    }
+
+    /// Rows that stay for now.
+    pub(super) fn put_off(&self) -> impl Iterator<Item = Found> {
+        let fates = self.fates.iter();
+        let put_off = fates.filter(|(_, fate)| matches!(fate, Fate::PutOff(_)));
+        put_off.map(|(row, _)| *row)
     }
 
     /// By table and fate, how many rows; tables in the order in which they were reached.
     pub(super) fn summary(&self, tables: &[FoundTable]) -> Vec<Row> {
-        let mut counts: BTreeMap<(usize, &str, &str), i64> = BTreeMap::new();
-        for ((at, _), fate) in &self.fates {
-            let (what, why) = match fate {
-                Fate::Delete(why) => ("delete", why),
-                Fate::Clear(_, why) => ("anonymise", why),
-                Fate::Keep(why) => ("keep", why),
-            };
-            *counts.entry((*at, what, why)).or_default() += 1;
-        }
-        let text = |text: &str| Value::Text(text.to_string());
-        let rows = counts.into_iter().map(|((at, what, why), count)| {
-            let name = tables.get(at).map_or("", |found| found.table.name.as_str());
-            vec![text(name), text(what), Value::Int(count), text(why)]
+        let text = |text: String| Value::Text(text);
+        let counts = counted(tables, self.fates.iter().map(|(row, fate)| (*row, fate)));
+        let rows = counts.into_iter().map(|count| {
+            let rows = i64::try_from(count.rows).unwrap_or(i64::MAX);
+            vec![
+                text(count.table),
+                text(count.action),
+                Value::Int(rows),
+                text(count.why),
+            ]
         });
         rows.collect()
     }
+}
+
+/// By table and fate, how many rows; tables in the order in which they were reached.
+pub(super) fn counted<'f>(
+    tables: &[FoundTable],
+    rows: impl Iterator<Item = (Found, &'f Fate)>,
+) -> Vec<CountedRows> {
+    let mut counts: BTreeMap<(usize, &str, &str), u64> = BTreeMap::new();
+    for ((at, _), fate) in rows {
+        let (what, why) = match fate {
+            Fate::Delete(why) => ("delete", why),
+            Fate::Clear(_, why) => ("anonymise", why),
+            Fate::Keep(why) => ("keep", why),
+            Fate::PutOff(why) => ("hold", why),
+        };
+        *counts.entry((at, what, why)).or_default() += 1;
+    }
+    let count = |((at, what, why), rows): ((usize, &str, &str), u64)| CountedRows {
+        table: tables
+            .get(at)
+            .map_or_else(String::new, |found| found.table.name.clone()),
+        action: what.to_string(),
+        rows,
+        why: why.to_string(),
+    };
+    counts.into_iter().map(count).collect()
 }

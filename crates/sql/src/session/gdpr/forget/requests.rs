@@ -12,11 +12,12 @@ use crate::session::host::ClientInfo;
 use crate::session::instance::Instance;
 use crate::session::processes::Activity;
 use crate::session::session::Session;
+use crate::statement::owners::requests::{self as waiting, WaitReason, WaitingRequest};
 use crate::statement::owners::subjects::{self, ForgetRequest};
 use crate::types::{Row, Value};
 
-const COLUMNS: [&str; 8] = [
-    "Request", "Database", "Kind", "State", "Rows", "Asked_by", "Asked_at", "Reason",
+const COLUMNS: [&str; 9] = [
+    "Request", "Database", "Kind", "State", "Rows", "Asked_by", "Asked_at", "Reason", "Due_at",
 ];
 
 /// Requests that a session of this process is at.
@@ -36,7 +37,7 @@ impl Drop for RunningRequest {
 }
 
 impl Session {
-    /// SHOW GDPR REQUESTS: those that are open, then the newest of those that are done.
+    /// SHOW GDPR REQUESTS: those that are open, those that wait, then the newest of those that are done.
     pub(in crate::session) fn show_requests(
         &mut self,
         sink: &mut dyn ResultSink,
@@ -47,26 +48,37 @@ impl Session {
         txn.declare_read_only();
         let mut rows: Vec<Row> = Vec::new();
         for (number, request) in subjects::open_requests(&txn)? {
-            rows.push(self.request_row(number, &request));
+            rows.push(self.request_row(number, &request, "open"));
+        }
+        for (number, waiting) in waiting::waiting(&txn)?.into_iter().rev() {
+            let state = match waiting.why {
+                WaitReason::Grace { .. } => "grace".to_string(),
+                WaitReason::PutOff { rows } => format!("{rows} rows put off"),
+            };
+            let mut row = self.request_row(number, &waiting.request, &state);
+            let due = waiting.due_at_micros.map(|due| self.shown_time(due));
+            if let (Some(last), Some(due)) = (row.last_mut(), due) {
+                *last = due;
+            }
+            rows.push(row);
         }
         for (number, request) in subjects::done_requests(&txn)? {
-            rows.push(self.request_row(number, &request));
+            rows.push(self.request_row(number, &request, "done"));
         }
         self.send_rows(&COLUMNS, &rows, sink, more)
     }
 
-    fn request_row(&self, number: u64, request: &ForgetRequest) -> Row {
+    /// A time in the session's time zone.
+    pub(super) fn shown_time(&self, micros: i64) -> Value {
+        let zone = self.state.settings().time_zone.clone();
+        let at = jiff::Timestamp::from_microsecond(micros).map(|at| at.to_zoned(zone));
+        at.map_or(Value::Null, |at| {
+            Value::Text(at.strftime("%Y-%m-%d %H:%M:%S").to_string())
+        })
+    }
+
+    fn request_row(&self, number: u64, request: &ForgetRequest, state: &str) -> Row {
         let text = |text: &str| Value::Text(text.to_string());
-        let state = if request.done_at_micros > 0 {
-            "done"
-        } else {
-            "open"
-        };
-        let asked_at = jiff::Timestamp::from_microsecond(request.asked_at_micros)
-            .map(|at| at.to_zoned(self.state.settings().time_zone.clone()))
-            .map_or(Value::Null, |at| {
-                text(&at.strftime("%Y-%m-%d %H:%M:%S").to_string())
-            });
         vec![
             Value::UInt(number),
             text(&request.database),
@@ -74,8 +86,9 @@ impl Session {
             text(state),
             Value::UInt(request.rows),
             text(&request.asked_by),
-            asked_at,
+            self.shown_time(request.asked_at_micros),
             request.reason.as_deref().map_or(Value::Null, text),
+            Value::Null,
         ]
     }
 }
@@ -87,10 +100,17 @@ impl Instance {
     /// # Errors
     /// Storage; conflicts: it is tried again at the next call.
     pub fn resume_requests(self: &Arc<Self>) -> SqlResult<usize> {
+        self.mirror_audit()?;
         self.redo_erasures()?;
         let txn = self.store.begin();
         txn.declare_read_only();
-        let open = subjects::open_requests(&txn)?;
+        let mut open = subjects::open_requests(&txn)?;
+        let now = self.host.wall_micros();
+        let is_due = |waiting: &WaitingRequest| waiting.due_at_micros.is_some_and(|due| due <= now);
+        let due = waiting::waiting(&txn)?
+            .into_iter()
+            .filter(|(_, waiting)| is_due(waiting));
+        open.extend(due.map(|(number, waiting)| (number, waiting.request)));
         drop(txn);
         let mut ended = 0;
         for (number, request) in open.into_iter().rev() {
@@ -99,7 +119,10 @@ impl Instance {
             }
             let mut session = self.own_session(&request.asked_by);
             match session.resume(number) {
-                Ok(_) => ended += 1,
+                Ok(_) => {
+                    self.views.empty_all();
+                    ended += 1;
+                }
                 Err(error) if error.code == 1213 => {}
                 Err(error) => {
                     return Err(SqlError::internal(format!("request {number}: {error}")));
@@ -110,7 +133,7 @@ impl Instance {
     }
 
     /// A session of the server's own, in the name of who asked.
-    fn own_session(self: &Arc<Self>, identity: &str) -> Session {
+    pub(in crate::session::gdpr) fn own_session(self: &Arc<Self>, identity: &str) -> Session {
         let id = self.next_connection_id();
         let activity = Activity {
             user: "gdpr".to_string(),

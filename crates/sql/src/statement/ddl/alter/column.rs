@@ -68,6 +68,7 @@ pub(super) fn rename_column(
     for rule in &mut builder.table.ownership.rules {
         ownership::rename_in_rule(rule, None, from, to);
     }
+    ownership::rename_in_retention(&mut builder.table.ownership.retention, from, to);
     Ok(())
 }
 
