@@ -52,8 +52,12 @@ impl Axis {
             Scale::Linear => number(at),
             // Names stand below their places, drawn for themselves.
             Scale::Categories(_) => String::new(),
-            // Between powers of ten there is nothing to say.
             Scale::Log if (at - at.round()).abs() < 1e-6 => number(10_f64.powf(at.round())),
+            // Over few powers of ten what lies between them is said too, to two digits.
+            Scale::Log if self.end - self.begin < 2.5 => {
+                let unit = 10_f64.powf(at.floor() - 1.0);
+                number((10_f64.powf(at) / unit).round() * unit)
+            }
             Scale::Log => String::new(),
         }
     }
@@ -95,6 +99,11 @@ mod tests {
         assert_eq!(
             (axis.label(3.0), axis.label(3.5)),
             ("1000".into(), String::new())
+        );
+        let short = Axis::of(Scale::Log, [10.0, 300.0].into_iter());
+        assert_eq!(
+            (short.label(2.0), short.label(1.4), short.label(2.2)),
+            ("100".into(), "25".into(), "160".into())
         );
     }
 }

@@ -96,8 +96,8 @@ fn panel(
     };
     let lines = SystemName::COMPARED.into_iter().map(line);
     let whose = match sums {
-        PaymentSums::Published => "the artifact's sums",
-        PaymentSums::Tpcc => "TPC-C's sums",
+        PaymentSums::Published => "artifact",
+        PaymentSums::Tpcc => "TPC-C",
     };
     Panel {
         title: format!("{what}, {whose}"),
@@ -115,7 +115,7 @@ fn panel(
 
 fn figure(experiment: &Experiment, data: &Data) -> Figure {
     let of_sums = |sums| {
-        let published = vec![Mark::level(100.0, "published: others' above 100 ms")];
+        let published = vec![Mark::level(100.0, "others: above")];
         [
             panel(
                 data,
@@ -147,12 +147,15 @@ fn figure(experiment: &Experiment, data: &Data) -> Figure {
             ),
         ]
     };
+    let mut notes = notes(experiment, data);
+    notes.push("Payments add to the artifact's sums, or to TPC-C's".into());
+    notes.push("Published: local tails of the others are above 100 ms".into());
     Figure {
         title: "Payment under DAST and what it is compared with".into(),
         columns: 5,
         legend_cell: 4,
         panels: SUMS.into_iter().flat_map(of_sums).collect(),
-        notes: notes(experiment, data),
+        notes,
     }
 }
 

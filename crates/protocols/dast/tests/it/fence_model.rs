@@ -92,6 +92,18 @@ struct State {
 }
 
 impl State {
+    /// Below this the region may cut.
+    fn bound(&self, region: usize) -> usize {
+        let is_fenced = OTHERS.iter().any(|other| self.applied[*other]);
+        match region {
+            // Nobody tells it marks any more.
+            SILENT if is_fenced => self.cut[SILENT],
+            SILENT => COUNT,
+            _ if self.applied[region] || !self.is_frozen => COUNT,
+            _ => self.heard[region],
+        }
+    }
+
     /// Another one for each state.
     fn number(&self) -> u64 {
         let flags = self.applied.into_iter().chain([self.is_frozen]);
@@ -144,18 +156,6 @@ impl Model {
         !state.is_frozen || place < state.heard[region] || (exchanged && place < self.end(state))
     }
 
-    /// Below this the region may cut.
-    fn bound(&self, state: &State, region: usize) -> usize {
-        let is_fenced = OTHERS.iter().any(|other| state.applied[*other]);
-        match region {
-            // Nobody tells it marks any more.
-            SILENT if is_fenced => state.cut[SILENT],
-            SILENT => COUNT,
-            _ if state.applied[region] || !state.is_frozen => COUNT,
-            _ => state.heard[region],
-        }
-    }
-
     /// One more place is cut.
     fn cut(&self, state: &State, region: usize) -> State {
         let mut next = *state;
@@ -197,7 +197,7 @@ impl Model {
         }
         for region in 0..REGIONS {
             let place = state.cut[region];
-            if place < COUNT && place < self.bound(state, region) {
+            if place < COUNT && place < state.bound(region) {
                 steps.push(self.cut(state, region));
             }
         }
