@@ -113,6 +113,7 @@ fn every_type() -> Table {
         created_at: 0,
         analyzed: None,
         copying: None,
+        blinding: manxdb_sql::catalog::Blinding::default(),
         sealing: manxdb_sql::catalog::Sealing::default(),
     }
 }
