@@ -87,6 +87,35 @@ def the_console_shows_what_the_server_does():
         expect("No answer from the server" in page, False)
 
 
+OWNERS = (
+    "CREATE DATABASE people",
+    "CREATE DATA_SUBJECT TABLE people.users (id INT PRIMARY KEY, name VARCHAR(30))",
+    "CREATE TABLE people.files (id INT PRIMARY KEY, name VARCHAR(30))",
+    "CREATE TABLE people.shares (user_id INT NOT NULL OWNED_BY people.users (id), file_id INT NOT NULL OWNS people.files (id))",
+    "BEGIN", "INSERT INTO people.users VALUES (17, 'canary-ann')", "INSERT INTO people.files VALUES (1, 'canary-file')",
+    "INSERT INTO people.shares VALUES (17, 1)", "COMMIT", "GDPR FORGET people.users 17 REASON 'canary-reason'",
+)
+
+
+@check
+def the_page_of_owners_shows_the_graph_and_requests_and_no_person():
+    """Tables stand where their owners put them, as the browser draws them; values and reasons are nowhere."""
+    with Manxdb(os.environ["MANXDB_TEST_BINARY"]) as server:
+        link = pymysql.connect(host="127.0.0.1", port=server.port, user="root", password=PASSWORD, autocommit=True)
+        with link.cursor() as cursor:
+            for statement in OWNERS:
+                cursor.execute(statement)
+        address = f"http://127.0.0.1:{server.admin_port}"
+        expect('href="/ownership"' in browser("--dump-dom", f"{address}/"), True)
+        page = browser("--dump-dom", f"{address}/ownership")
+        tops = {name: int(top) for top, name in
+                re.findall(r'<rect x="\d+" y="(\d+)"[^>]*>(?:</rect>)?<text[^>]*>people\.(\w+)</text>', page)}
+        expect(sorted(tops, key=tops.get), ["users", "shares", "files"])
+        expect(len(re.findall(r"<line ", page)), 2)
+        expect(bool(re.search(r">people\.users</td><td><span[^>]*>done</span></td><td class=\"number\">3</td>", page)), True, page)
+        expect("canary" in page, False, "a person's value, or a reason, is on the page")
+
+
 @check
 def the_console_is_readable_light_and_dark():
     """Two screenshots that differ, both of a page that is not empty."""

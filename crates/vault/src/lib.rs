@@ -20,11 +20,13 @@
 //! | what is asked of the disk, and disks of files and of memory | [`disk`] |
 //! | what tells keys apart in records, and whether one is destroyed | `evidence` |
 //! | where the master key comes from | [`master`] |
+//! | marks of values in keys of indexes | `blinder` |
 //! | another master key for all slots, while they are in use | `rotate` |
 //!
 //! Start reading at [`vault`].
 #![forbid(unsafe_code)]
 
+mod blinder;
 mod cache;
 pub mod disk;
 mod error;
@@ -39,6 +41,7 @@ mod slot;
 mod slots;
 pub mod vault;
 
+pub use blinder::{Blinder, MARK_BYTES};
 pub use disk::{Disk, FileDisk, MemoryDisk, Place};
 pub use error::VaultError;
 pub use master::{MasterKeySource, MasterKeys};

@@ -9,12 +9,14 @@
 //! | `GET /metrics` | Prometheus text |
 //! | `GET /slow` | JSON: slow statements with the split of their time |
 //! | `GET /redis` | keys, memory, loads, waits and slow commands of Redis clients; JSON for who accepts that only |
+//! | `GET /ownership` | whose the rows of each table are, as a picture, and requests to forget; JSON for who accepts that only |
 //! | `POST /backup` | starts a backup; needs the token in the data directory, loopback only |
 //!
 //! Reading needs no password, which is why it listens on loopback unless told otherwise.
 
 mod health;
 mod metrics_text;
+mod ownership_page;
 mod page;
 mod redis_page;
 mod server;

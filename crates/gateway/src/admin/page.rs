@@ -23,7 +23,12 @@ const PARTS: [(&str, &str); 6] = [
 
 /// The console: version, readiness and slow statements as they are now, and places where the script
 /// shows what [`super::metrics_text`] says. Without scripts the page has all but the latter.
-pub fn render(version: &Value, health: &HealthReport, slow: &Value, has_redis: bool) -> String {
+pub fn render(
+    version: &Value,
+    health: &HealthReport,
+    slow: &Value,
+    (has_redis, has_tables): (bool, bool),
+) -> String {
     let told = |state: &str, line: &str| {
         let class = if line.is_empty() {
             "serving"
@@ -38,6 +43,11 @@ pub fn render(version: &Value, health: &HealthReport, slow: &Value, has_redis: b
         HealthState::Degraded => told("serving, but degraded: ", &health.line()),
         HealthState::Unavailable => told("not serving: ", &health.line()),
     };
+    let ownership = if has_tables {
+        "<a href=\"/ownership\">Ownership</a>"
+    } else {
+        ""
+    };
     let redis = if has_redis {
         "<a href=\"/redis\">Redis</a>"
     } else {
@@ -49,7 +59,7 @@ pub fn render(version: &Value, health: &HealthReport, slow: &Value, has_redis: b
          <link rel=\"stylesheet\" href=\"/console.css\">\
          <script src=\"/console.js\" defer></script></head><body>\
          <h1>ManxDB {}</h1><p>This node is {state}. Clients see MySQL {}.</p>\
-         <nav>{redis}<a href=\"/metrics\">Metrics</a><a href=\"/slow\">Slow statements as JSON</a>\
+         <nav>{ownership}{redis}<a href=\"/metrics\">Metrics</a><a href=\"/slow\">Slow statements as JSON</a>\
          <a href=\"/version\">Version</a><a href=\"/healthz\">Health</a>\
          <a href=\"/readyz\">Readiness</a></nav>\
          <h2>Now</h2><noscript><p>Live numbers need scripts; <a href=\"/metrics\">/metrics</a> has \
@@ -159,7 +169,7 @@ mod tests {
             &json!({ "version": "1" }),
             &HealthReport::ok(),
             &slow,
-            false,
+            (false, false),
         );
         assert!(html.contains("SELECT '&lt;script&gt;'") && !html.contains("<script>"));
         // The page's own script is the only one.
@@ -174,7 +184,7 @@ mod tests {
             "total_micros": 304_065, "rows": 1, "error": 1205, "database": null,
             "split_micros": { "parse": 255, "lock_wait": 0, "execute": 303_406 },
         }]);
-        let html = render(&json!({}), &HealthReport::ok(), &slow, false);
+        let html = render(&json!({}), &HealthReport::ok(), &slow, (false, false));
         for piece in [
             "2026-01-31 18:30:00<",
             ">304<",
@@ -190,14 +200,14 @@ mod tests {
     #[test]
     fn a_node_that_lacks_something_says_what_and_what_to_do() {
         let health = HealthReport::degraded("no writes: disk <full>", "free space");
-        let html = render(&json!({}), &health, &json!([]), true);
+        let html = render(&json!({}), &health, &json!([]), (true, true));
         assert!(html.contains("but degraded: no writes: disk &lt;full&gt;: free space"));
     }
 
     #[test]
     fn a_node_that_does_not_serve_says_why() {
         let health = HealthReport::unavailable("shutting down", "");
-        let html = render(&json!({}), &health, &json!([]), true);
+        let html = render(&json!({}), &health, &json!([]), (true, true));
         assert!(html.contains("not serving: shutting down"));
     }
 }

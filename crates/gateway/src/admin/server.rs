@@ -13,7 +13,7 @@ use tiny_http::{Header, Method, Request, Response, Server};
 
 use super::health::{HealthReport, HealthState};
 use super::metrics_text::{self, Gauge};
-use super::{page, redis_page};
+use super::{ownership_page, page, redis_page};
 
 /// Pause between two looks at the stop flag, and between upkeeps of histograms.
 const TICK: Duration = Duration::from_secs(1);
@@ -34,6 +34,9 @@ pub struct AdminSources {
     /// What Redis clients have here, where they are served: `numbers` by section, `waits` by command, and
     /// `slow` commands, the newest first.
     pub redis: Option<Box<dyn Fn() -> Value + Send + Sync>>,
+    /// Whose the rows of each table are, where tables are: `tables`, `links`, `requests` to forget, the newest
+    /// first, and whether rows are `sealed`. No value of a row is in it.
+    pub ownership: Option<Box<dyn Fn() -> Value + Send + Sync>>,
     /// Answers `POST /backup`.
     pub backup: Box<MakeBackup>,
     /// Secret that `POST /backup` must bring.
@@ -183,11 +186,12 @@ fn get(request: &Request, sources: &AdminSources) -> Answer {
             body: page::SCRIPT.to_owned(),
         },
         "/redis" => redis(sources, wants_json(request)),
+        "/ownership" => ownership(sources, wants_json(request)),
         "/" => Answer::page(page::render(
             &sources.version,
             &(sources.health)(),
             &(sources.slow)(),
-            sources.redis.is_some(),
+            (sources.redis.is_some(), sources.ownership.is_some()),
         )),
         _ => Answer::text(404, "not found\n"),
     }
@@ -198,6 +202,14 @@ fn redis(sources: &AdminSources, wants_json: bool) -> Answer {
         None => Answer::text(404, "Redis clients are not served here: --redis-listen\n"),
         Some(redis) if wants_json => Answer::json(200, &redis()),
         Some(redis) => Answer::page(redis_page::render(&redis())),
+    }
+}
+
+fn ownership(sources: &AdminSources, wants_json: bool) -> Answer {
+    match &sources.ownership {
+        None => Answer::text(404, "no tables are here\n"),
+        Some(ownership) if wants_json => Answer::json(200, &ownership()),
+        Some(ownership) => Answer::page(ownership_page::render(&ownership())),
     }
 }
 

@@ -20,6 +20,9 @@ fn start(health: HealthReport) -> (AdminServer, SocketAddr) {
         redis: Some(Box::new(
             || json!({ "numbers": { "Types": { "keys_hash": 5 } } }),
         )),
+        ownership: Some(Box::new(
+            || json!({ "tables": [{ "name": "d.users", "kind": "data subject" }] }),
+        )),
         backup: Box::new(|directory, label| Ok(json!({ "directory": directory, "label": label }))),
         token: "secret".into(),
         version: json!({ "version": "1.2.3" }),
@@ -63,6 +66,8 @@ fn health_version_metrics_and_slow_statements_are_answered() {
     assert!(get(address, "/metrics").contains("manxdb_storage_live_bytes 5"));
     assert!(get(address, "/slow").contains("SELECT SLEEP(3)"));
     assert!(get(address, "/").contains("<h1>ManxDB 1.2.3</h1>"));
+    let owners = get(address, "/ownership");
+    assert!(owners.contains(">d.users</text>"), "{owners}");
     assert!(get(address, "/nothing").starts_with("HTTP/1.1 404"));
 }
 

@@ -39,6 +39,7 @@ pub fn serve(address: SocketAddr, meter: Arc<FrontMeter>) -> Result<AdminServer,
         gauges: Box::new(move || gauges(&meter.counts())),
         slow: Box::new(|| json!([])),
         redis: None,
+        ownership: None,
         backup: Box::new(|_, _| Err("a proxy has no rows to be backed up".to_owned())),
         token: random_secret()?,
         version: json!({

@@ -45,6 +45,7 @@ pub fn sources(
         }),
         slow: Box::new(|| json!([])),
         redis: None,
+        ownership: None,
         backup: Box::new(|_, _| Err("rows in memory servers cannot be backed up".to_owned())),
         token: random_secret()?,
         version: json!({

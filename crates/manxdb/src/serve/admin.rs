@@ -39,6 +39,7 @@ pub fn sources(
     let health_stats = Arc::clone(&health);
     let store_health = Arc::clone(&store);
     let (store_stats, instance_stats) = (Arc::clone(&store), Arc::clone(&instance));
+    let owners = Arc::clone(&instance);
     Ok(AdminSources {
         health: Box::new(move || {
             if stopping.load(Ordering::SeqCst) {
@@ -71,6 +72,7 @@ pub fn sources(
         redis: redis_page.map(|counters| -> Box<dyn Fn() -> Value + Send + Sync> {
             Box::new(move || super::redis::shown(&counters))
         }),
+        ownership: Some(Box::new(move || ownership(&owners))),
         backup: Box::new(move |directory, label| store.back_up(directory, label)),
         token,
         version: json!({
@@ -180,6 +182,45 @@ fn statement_histograms(seen: &MetricsSnapshot) -> Vec<Gauge> {
 #[allow(clippy::cast_precision_loss)] // sums beyond 285 years are not met
 fn seconds(micros: u64) -> f64 {
     micros as f64 / 1e6
+}
+
+/// Whose the rows of each table are, and requests to forget.
+fn ownership(instance: &Instance) -> Value {
+    let overview = match instance.ownership_overview() {
+        Ok(overview) => overview,
+        Err(error) => return json!({ "error": error.to_string() }),
+    };
+    let tables = overview
+        .tables
+        .iter()
+        .map(|table| json!({ "name": table.name, "kind": table.kind, "findings": table.findings }));
+    let links = overview.links.iter().map(|link| {
+        json!({
+            "from": link.from,
+            "to": link.to,
+            "columns": link.columns,
+            "word": link.word,
+            "leads_down": link.leads_down,
+            "is_inferred": link.is_inferred,
+        })
+    });
+    let requests = overview.requests.iter().map(|request| {
+        let asked = jiff::Timestamp::from_microsecond(request.asked_at_micros);
+        json!({
+            "number": request.number,
+            "kind": request.kind,
+            "state": if request.is_done { "done" } else { "open" },
+            "rows": request.rows,
+            "asked_by": request.asked_by,
+            "asked_at": asked.map(|at| at.to_string()).unwrap_or_default(),
+        })
+    });
+    json!({
+        "sealed": overview.is_sealed,
+        "tables": Value::from_iter(tables),
+        "links": Value::from_iter(links),
+        "requests": Value::from_iter(requests),
+    })
 }
 
 fn slow_statement(slow: &SlowStatement) -> Value {

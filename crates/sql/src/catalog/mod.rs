@@ -1,6 +1,7 @@
 //! What exists: databases, tables, views, accounts. One immutable snapshot per version;
 //! persisted as records in the same key space and the same transactions as the data.
 
+mod blinding;
 mod change;
 pub(crate) mod copy_notes;
 mod garbage;
@@ -17,6 +18,7 @@ mod temporary;
 mod unfinished;
 pub(crate) mod unowned;
 
+pub use blinding::{Blinding, ROWS};
 pub use ownership::Ownership;
 pub(crate) use record::PROBE;
 pub use sealing::Sealing;

@@ -22,7 +22,9 @@
 //! (position, [`Generated`]), follows it. Format 3 is format 2 with the id of a copy that is being
 //! made behind it, while ALTER TABLE makes one: who did not know would not note its changes. Format 4 is
 //! a table that says whose its rows are: what format 2 holds, that id or none, and what was decided
-//! ([`OwnershipRecord`]). Format 5 is that, followed by how long its rows are kept. A record is written in the lowest format that can hold
+//! ([`OwnershipRecord`]). Format 5 is format 4 with what is blinded in the table's keys behind it
+//! ([`Blinding`]); keys of a table in an earlier format are plain. Format 6 is format 5
+//! with how long its rows are kept behind it. A record is written in the lowest format that can hold
 //! it, so that an older release goes on reading what it understands and refuses only the rest.
 //!
 //! Version and id stand outside the body, so that a statement can check in one read and no
@@ -33,8 +35,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Generated, Index, IndexState, MaterializedView, Ownership, Table, TableId, TableStatistics,
-    View,
+    Blinding, Generated, Index, IndexState, MaterializedView, Ownership, Table, TableId,
+    TableStatistics, View,
 };
 use crate::error::{SqlError, SqlResult};
 use crate::types::Collation;
@@ -48,8 +50,10 @@ const BEING_COPIED: u8 = 3;
 /// As [`WITH_GENERATED`], followed by the id of a copy, if one is being made, and by
 /// [`OwnershipRecord`].
 const OWNED: u8 = 4;
-/// As [`OWNED`], followed by the [`Retention`] of its rows.
-const RETAINED: u8 = 5;
+/// As [`OWNED`], followed by [`Blinding`].
+const BLINDED: u8 = 5;
+/// As [`BLINDED`], followed by the [`Retention`] of its rows.
+const RETAINED: u8 = 6;
 const HEADER: usize = 18;
 
 /// What a record describes.
@@ -253,7 +257,8 @@ impl Record {
         let kind = header[1];
         match header[0] {
             PLAIN => {}
-            WITH_GENERATED | BEING_COPIED | OWNED | RETAINED if kind == Kind::Table as u8 => {}
+            WITH_GENERATED | BEING_COPIED | OWNED | BLINDED | RETAINED
+                if kind == Kind::Table as u8 => {}
             format => {
                 let message = format!("catalog record of format {format}, this is {RETAINED}");
                 return Err(SqlError::new(1712, "HY000", message));
@@ -277,6 +282,7 @@ impl Record {
                 Record::Table(table)
             }
             2 if header[0] == OWNED => Record::Table(decode_owned(open(body)?)?),
+            2 if header[0] == BLINDED => Record::Table(decode_blinded(open(body)?)?),
             2 if header[0] == RETAINED => Record::Table(decode_retained(open(body)?)?),
             2 => Record::Table(Box::new(open(body)?)),
             3 => Record::View(open(body)?),
@@ -311,7 +317,8 @@ fn encode_table(table: &Table) -> SqlResult<Vec<u8>> {
         .filter_map(|(at, column)| Some((at, column.generated.as_ref()?)))
         .collect();
     let (version, id) = (table.schema_version, table.id.0);
-    if table.has_ownership() {
+    let is_said = table.blinding != Blinding::default();
+    if table.has_ownership() || is_said {
         let edges = table.foreign_keys.iter().enumerate();
         let owned = OwnershipRecord {
             edges: edges
@@ -321,14 +328,16 @@ fn encode_table(table: &Table) -> SqlResult<Vec<u8>> {
         };
         let body = postcard::to_stdvec(&(table, generated))
             .map_err(|error| SqlError::internal(format!("catalog record: {error}")))?;
-        let owned = (body, table.copying, owned);
-        return match &table.ownership.retention {
-            None => seal(OWNED, Kind::Table, version, id, &owned),
-            Some(retention) => {
-                let body = &(owned, retention);
-                seal(RETAINED, Kind::Table, version, id, body)
-            }
-        };
+        let copy = table.copying;
+        if let Some(retention) = &table.ownership.retention {
+            let body = ((body, copy, owned, &table.blinding), retention);
+            return seal(RETAINED, Kind::Table, version, id, &body);
+        }
+        if is_said {
+            let body = (body, copy, owned, &table.blinding);
+            return seal(BLINDED, Kind::Table, version, id, &body);
+        }
+        return seal(OWNED, Kind::Table, version, id, &(body, copy, owned));
     }
     if let Some(copy) = table.copying {
         let body = postcard::to_stdvec(&(table, generated))
@@ -362,11 +371,14 @@ fn decode_with_generated(body: &[u8]) -> SqlResult<Box<Table>> {
 /// The body of an [`OWNED`] record.
 type OwnedBody = (Vec<u8>, Option<TableId>, OwnershipRecord);
 
-/// The body of a [`RETAINED`] record.
-type RetainedBody = (OwnedBody, Retention);
+/// The body of a [`BLINDED`] record.
+type BlindedBody = (Vec<u8>, Option<TableId>, OwnershipRecord, Blinding);
 
-fn decode_retained((owned, retention): RetainedBody) -> SqlResult<Box<Table>> {
-    let mut table = decode_owned(owned)?;
+/// The body of a [`RETAINED`] record.
+type RetainedBody = (BlindedBody, Retention);
+
+fn decode_retained((blinded, retention): RetainedBody) -> SqlResult<Box<Table>> {
+    let mut table = decode_blinded(blinded)?;
     table.ownership.retention = Some(retention);
     Ok(table)
 }
@@ -381,6 +393,16 @@ fn decode_owned((generated, copy, owned): OwnedBody) -> SqlResult<Box<Table>> {
         let unreadable = || SqlError::new(1712, "HY000", "a catalog record cannot be read");
         key.ok_or_else(unreadable)?.edge = Some(edge);
     }
+    Ok(table)
+}
+
+fn decode_blinded((generated, copy, owned, blinding): BlindedBody) -> SqlResult<Box<Table>> {
+    let mut table = decode_owned((generated, copy, owned))?;
+    if !blinding.is_whole() {
+        let text = "a catalog record cannot be read";
+        return Err(SqlError::new(1712, "HY000", text));
+    }
+    table.blinding = blinding;
     Ok(table)
 }
 
@@ -455,6 +477,7 @@ mod tests {
             created_at: 0,
             temporary: false,
             analyzed: None,
+            blinding: Blinding::default(),
             copying: None,
             sealing: crate::catalog::Sealing::default(),
         }
@@ -516,6 +539,39 @@ mod tests {
             let bytes = seal(OWNED, Kind::Table, 3, 7, &body).unwrap();
             assert_eq!(Record::decode(&bytes).unwrap_err().code, 1712);
         }
+    }
+
+    #[test]
+    fn what_is_blinded_comes_back_and_keys_of_earlier_formats_are_plain() {
+        let mut blinded = table(None);
+        blinded.blinding.personal = vec![ColumnId(2)];
+        let keys = vec![(crate::catalog::ROWS, vec![ColumnId(1)])];
+        let key = || Ok(manxdb_vault::KeyId::from_stored(77));
+        blinded.blinding.decide(keys, key).unwrap();
+        let record = Record::Table(Box::new(blinded.clone()));
+        let bytes = record.encode().unwrap();
+        assert_eq!(bytes[0], BLINDED);
+        assert_eq!(Record::decode(&bytes).unwrap(), record);
+        assert!(blinded.blinds(crate::catalog::ROWS, 0));
+        let mut owned = table(None);
+        owned.data_subject = true;
+        let bytes = Record::Table(Box::new(owned)).encode().unwrap();
+        let Record::Table(read) = Record::decode(&bytes).unwrap() else {
+            panic!("a table was written");
+        };
+        assert_eq!((bytes[0], read.blinding.is_plain()), (OWNED, true));
+        // Columns that are blinded under no key.
+        let stored = postcard::to_stdvec(&blinded.blinding).unwrap();
+        let keyless: Blinding = {
+            let mut bytes = stored.clone();
+            let at = bytes.iter().position(|byte| *byte == 77).unwrap();
+            bytes[at - 1] = 0;
+            bytes.remove(at);
+            postcard::from_bytes(&bytes).unwrap()
+        };
+        blinded.blinding = keyless;
+        let bytes = Record::Table(Box::new(blinded)).encode().unwrap();
+        assert_eq!(Record::decode(&bytes).unwrap_err().code, 1712);
     }
 
     #[test]
@@ -583,7 +639,7 @@ mod tests {
             .expect("encodes");
         bytes[0] = RETAINED + 1;
         let error = Record::decode(&bytes).expect_err("refused");
-        assert!(error.message.contains("format 6"), "{}", error.message);
+        assert!(error.message.contains("format 7"), "{}", error.message);
     }
 
     #[test]

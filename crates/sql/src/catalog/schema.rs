@@ -6,7 +6,7 @@ use std::sync::Arc;
 use manxdb_ownership::Edge;
 use serde::{Deserialize, Serialize};
 
-use super::{Ownership, Sealing, TableStatistics};
+use super::{Blinding, Ownership, Sealing, TableStatistics};
 use crate::types::{Collation, ColumnMeta, DataType};
 
 /// Identity of a table, never reused.
@@ -76,6 +76,9 @@ pub struct Table {
     /// [`super::record`]).
     #[serde(skip)]
     pub ownership: Ownership,
+    /// What is blinded in its keys. The record keeps it behind the table (see [`super::record`]).
+    #[serde(skip)]
+    pub blinding: Blinding,
     /// CREATE TEMPORARY TABLE: one session's own, so it has no record.
     #[serde(skip)]
     pub temporary: bool,

@@ -1,12 +1,16 @@
 //! What seals and opens rows of a table: no part of its definition, and the same for all tables.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use manxdb_vault::{KeyId, Vault, VaultError};
-use parking_lot::Mutex;
+use manxdb_vault::{Blinder, KeyId, Vault, VaultError};
+use parking_lot::{Mutex, RwLock};
 
 use super::Catalog;
+
+/// Tables whose blinders are kept at most.
+const BLINDERS_MAX: usize = 4_096;
 
 /// The vault of the instance, if it has one. Rows of owned tables are sealed then.
 #[derive(Clone, Default)]
@@ -16,6 +20,8 @@ struct Keys {
     vault: Arc<Vault>,
     /// The key of rows that came before their owners, made when one does.
     transit: Mutex<Option<KeyId>>,
+    /// What blinds keys of tables, one a table that is in use.
+    blinders: RwLock<HashMap<KeyId, Arc<Blinder>>>,
 }
 
 impl fmt::Debug for Sealing {
@@ -42,6 +48,7 @@ impl Sealing {
             Arc::new(Keys {
                 vault,
                 transit: Mutex::default(),
+                blinders: RwLock::default(),
             })
         }))
     }
@@ -50,6 +57,23 @@ impl Sealing {
     #[must_use]
     pub fn vault(&self) -> Option<&Arc<Vault>> {
         self.0.as_ref().map(|keys| &keys.vault)
+    }
+
+    /// What blinds values under a key; `None` without a vault.
+    pub(crate) fn blinder(&self, id: KeyId) -> Option<Result<Arc<Blinder>, VaultError>> {
+        let keys = self.0.as_ref()?;
+        if let Some(known) = keys.blinders.read().get(&id) {
+            return Some(Ok(Arc::clone(known)));
+        }
+        let made = keys.vault.blinder(id).map(Arc::new);
+        if let Ok(made) = &made {
+            let mut blinders = keys.blinders.write();
+            if blinders.len() >= BLINDERS_MAX {
+                blinders.clear();
+            }
+            blinders.insert(id, Arc::clone(made));
+        }
+        Some(made)
     }
 
     /// The key of rows that wait for their owners.

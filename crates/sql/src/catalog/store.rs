@@ -70,6 +70,12 @@ pub fn touch(txn: &Transaction, table: &Table) -> SqlResult<()> {
 }
 
 impl CatalogStore {
+    /// What seals rows and blinds keys.
+    #[must_use]
+    pub fn sealing(&self) -> &Sealing {
+        &self.sealing
+    }
+
     /// Loads the catalog of `path`, and cleans up behind changes that a crash cut short.
     /// `waiter` serves the store's own transactions; rows are opened by `sealing`.
     ///

@@ -3,8 +3,10 @@
 
 use jiff::tz::TimeZone;
 
+use manxdb_vault::MARK_BYTES;
+
 use super::key::{NULL_TAG, VALUE_TAG, unflip};
-use crate::catalog::{Index, Table};
+use crate::catalog::{Index, IndexId, ROWS, Table};
 use crate::error::{SqlError, SqlResult};
 use crate::types::{
     Collation, DataType, Date, DateTime, Time, Value, from_utc_micros, integer_value,
@@ -23,8 +25,8 @@ pub fn entry_holds(table: &Table, index: &Index, wanted: &[bool]) -> bool {
         .map(|part| (part.column, part.prefix.is_some()));
     let of_row = table.primary_key.iter().map(|at| (*at, false));
     let mut held = vec![false; table.columns.len()];
-    hold(table, of_index, &mut held);
-    hold(table, of_row, &mut held);
+    hold(table, index.id, of_index, &mut held);
+    hold(table, ROWS, of_row, &mut held);
     let mut held = held.iter().chain(std::iter::repeat(&false));
     wanted.iter().all(|wanted| {
         let is_held = held.next().copied().unwrap_or(false);
@@ -32,9 +34,17 @@ pub fn entry_holds(table: &Table, index: &Index, wanted: &[bool]) -> bool {
     })
 }
 
-/// Marks the columns of a key up to the first one that cannot be read back.
-fn hold(table: &Table, key: impl Iterator<Item = (usize, bool)>, held: &mut [bool]) {
-    for (at, is_prefix) in key {
+/// Marks the columns of a key up to the first one that cannot be read back; blinded ones are passed over.
+fn hold(
+    table: &Table,
+    key: IndexId,
+    parts: impl Iterator<Item = (usize, bool)>,
+    held: &mut [bool],
+) {
+    for (at, is_prefix) in parts {
+        if table.blinds(key, at) {
+            continue;
+        }
         let ty = table.columns.get(at).map(|column| &column.ty);
         if is_prefix || !ty.is_some_and(is_lossless) {
             return;
@@ -84,8 +94,8 @@ pub fn decode_entry(
     let of_index = index.columns.iter().map(|part| part.column);
     let of_row = table.primary_key.iter().copied();
     let columns = key.get(KEY_HEAD..).unwrap_or_default();
-    decode_key(table, of_index, columns, wanted, tz, row)
-        .and_then(|()| decode_key(table, of_row, suffix, wanted, tz, row))
+    decode_key((table, index.id), of_index, columns, wanted, tz, row)
+        .and_then(|()| decode_key((table, ROWS), of_row, suffix, wanted, tz, row))
         .ok_or_else(|| damaged(table, index))
 }
 
@@ -103,14 +113,18 @@ fn damaged(table: &Table, index: &Index) -> SqlError {
 /// Reads columns up to the last wanted one or the first that cannot be read back; `None` when
 /// bytes are missing or make no sense.
 fn decode_key(
-    table: &Table,
-    key: impl Iterator<Item = usize>,
+    (table, key): (&Table, IndexId),
+    parts: impl Iterator<Item = usize>,
     mut bytes: &[u8],
     wanted: &[bool],
     tz: &TimeZone,
     row: &mut [Value],
 ) -> Option<()> {
-    for at in key {
+    for at in parts {
+        if table.blinds(key, at) {
+            pass_mark(&mut bytes)?;
+            continue;
+        }
         let ty = &table.columns.get(at)?.ty;
         if !is_lossless(ty) {
             break;
@@ -120,6 +134,17 @@ fn decode_key(
             *row.get_mut(at)? = value;
         }
     }
+    Some(())
+}
+
+/// Passes over a blinded column.
+fn pass_mark(bytes: &mut &[u8]) -> Option<()> {
+    let (tag, rest) = bytes.split_first()?;
+    *bytes = match *tag {
+        NULL_TAG => rest,
+        VALUE_TAG => rest.get(MARK_BYTES..)?,
+        _ => return None,
+    };
     Some(())
 }
 

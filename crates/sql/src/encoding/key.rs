@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 
-use crate::catalog::{Index, Table};
+use crate::catalog::{Index, IndexId, ROWS, Table};
 use crate::error::{SqlError, SqlResult};
 use crate::types::{
     Collation, DataType, Decimal, IntWidth, Value, round_decimal, set_bits, sort_key,
@@ -84,6 +84,37 @@ pub fn encode_key_column(
         )),
         _ => encode_temporal(value, ty, tz, out),
     }
+}
+
+/// Appends the column at `part`'s position in `table` to a key of it: blinded, where it is in that key.
+/// The other half of `part` is the prefix, as in [`encode_key_column`].
+///
+/// # Errors
+/// As [`encode_key_column`]; 51005 when the key that blinds is not to be had.
+pub fn encode_key_part(
+    table: &Table,
+    key: IndexId,
+    (at, prefix): (usize, Option<u32>),
+    value: &Value,
+    tz: &TimeZone,
+    out: &mut Vec<u8>,
+) -> SqlResult<()> {
+    let column = table.columns.get(at).ok_or_else(|| {
+        SqlError::internal(format!(
+            "table '{}' has no column at position {at}",
+            table.name
+        ))
+    })?;
+    if value.is_null() || !table.blinds(key, at) {
+        return encode_key_column(value, &column.ty, prefix, tz, out);
+    }
+    // With the column's identity, so that equal values of two columns show nothing.
+    let mut plain = Vec::with_capacity(40);
+    plain.extend_from_slice(&column.id.0.to_be_bytes());
+    encode_key_column(value, &column.ty, prefix, tz, &mut plain)?;
+    out.push(VALUE_TAG);
+    out.extend_from_slice(&table.mark(&plain)?);
+    Ok(())
 }
 
 fn mismatch(value: &Value, ty: &DataType) -> SqlError {
@@ -225,8 +256,8 @@ pub fn row_key_suffix(
     }
     let mut suffix = Vec::with_capacity(16);
     for &position in &table.primary_key {
-        let (value, ty) = column(table, row, position)?;
-        encode_key_column(value, ty, None, tz, &mut suffix)?;
+        let value = column(table, row, position)?;
+        encode_key_part(table, ROWS, (position, None), value, tz, &mut suffix)?;
     }
     Ok(suffix)
 }
@@ -245,9 +276,10 @@ pub fn index_key(
     let mut key = index_prefix(table, index.id.0);
     let mut has_null = false;
     for part in &index.columns {
-        let (value, ty) = column(table, row, part.column)?;
+        let value = column(table, row, part.column)?;
         has_null |= value.is_null();
-        encode_key_column(value, ty, part.prefix, tz, &mut key)?;
+        let place = (part.column, part.prefix);
+        encode_key_part(table, index.id, place, value, tz, &mut key)?;
     }
     if !index.unique || has_null {
         key.extend_from_slice(suffix);
@@ -255,16 +287,11 @@ pub fn index_key(
     Ok(key)
 }
 
-fn column<'a>(
-    table: &'a Table,
-    row: &'a [Value],
-    position: usize,
-) -> SqlResult<(&'a Value, &'a DataType)> {
-    match (row.get(position), table.columns.get(position)) {
-        (Some(value), Some(column)) => Ok((value, &column.ty)),
-        _ => Err(SqlError::internal(format!(
+fn column<'a>(table: &Table, row: &'a [Value], position: usize) -> SqlResult<&'a Value> {
+    row.get(position).ok_or_else(|| {
+        SqlError::internal(format!(
             "table '{}' has no column at position {position}",
             table.name
-        ))),
-    }
+        ))
+    })
 }

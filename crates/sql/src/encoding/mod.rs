@@ -11,7 +11,9 @@
 //! A key column is one tag byte (0x00 NULL, 0x01 value) and an order-preserving, self-delimiting
 //! body, so byte order is MySQL's order and NULL sorts first. Text keys are collation sort keys:
 //! lossy, so the row record always holds every column. What is not lossy can be read back from the
-//! key alone ([`decode_entry`]).
+//! key alone ([`decode_entry`]). A column that is *blinded* in a key ([`crate::catalog::Blinding`]) is
+//! the tag and a mark of 16 bytes that follows from its body and a key of the vault: equal values have
+//! equal marks, and their order is nobody's.
 //!
 //! Functions take the session's time zone: rows in flight hold TIMESTAMP in session time, stored
 //! ones in UTC.
@@ -24,7 +26,9 @@ mod sealed;
 mod tests;
 
 pub use entry::{KEY_HEAD, decode_entry, entry_holds};
-pub use key::{encode_key_column, index_key, index_prefix, row_key, row_key_suffix};
+pub use key::{
+    encode_key_column, encode_key_part, index_key, index_prefix, row_key, row_key_suffix,
+};
 pub use record::{decode_columns, decode_row, encode_row};
 pub(crate) use sealed::vault_error;
 pub use sealed::{is_sealed, key_of, seal};

@@ -47,6 +47,7 @@ fn table(types: Vec<DataType>) -> Table {
         data_subject: false,
         temporary: false,
         analyzed: None,
+        blinding: crate::catalog::Blinding::default(),
         copying: None,
         sealing: crate::catalog::Sealing::default(),
         ownership_rules: vec![],

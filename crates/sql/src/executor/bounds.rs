@@ -8,7 +8,7 @@ use manxdb_storage::KeyRange;
 use super::operator::Run;
 use super::prefixes::Prefixes;
 use super::sweep::Sweep;
-use crate::catalog::Table;
+use crate::catalog::{IndexId, ROWS, Table};
 use crate::encoding;
 use crate::error::SqlResult;
 use crate::expr::Expr;
@@ -32,6 +32,28 @@ enum End {
     High,
 }
 
+/// A column in a key.
+struct Place<'t> {
+    table: &'t Table,
+    key: IndexId,
+    column: usize,
+    prefix: Option<u32>,
+}
+
+impl Place<'_> {
+    fn ty(&self) -> &DataType {
+        &self.table.columns[self.column].ty
+    }
+
+    fn encode(&self, run: &Run<'_>, value: &Value) -> SqlResult<Vec<u8>> {
+        let mut key = Vec::with_capacity(17);
+        let part = (self.column, self.prefix);
+        let zone = &run.context.eval.time_zone;
+        encoding::encode_key_part(self.table, self.key, part, value, zone, &mut key)?;
+        Ok(key)
+    }
+}
+
 /// Evaluates the bounds of a way into `table` over the row `base`; `may_sweep` when reading more
 /// than is wanted is harmless.
 pub(super) fn places(
@@ -42,12 +64,12 @@ pub(super) fn places(
     may_sweep: bool,
 ) -> SqlResult<Places> {
     let (id, columns) = match access.index {
-        None => (0, None),
-        Some(at) => (table.indexes[at].id.0, Some(&table.indexes[at].columns)),
+        None => (ROWS, None),
+        Some(at) => (table.indexes[at].id, Some(&table.indexes[at].columns)),
     };
     let is_tied = |part: &KeyPart| matches!(part, KeyPart::Points { tied: Some(_), .. });
     let has_ties = access.parts.iter().any(is_tied);
-    let mut prefixes = Prefixes::of(encoding::index_prefix(table, id), has_ties);
+    let mut prefixes = Prefixes::of(encoding::index_prefix(table, id.0), has_ties);
     let mut exact = true;
     let mut ends_in_integer = false;
     for (at, part) in access.parts.iter().enumerate() {
@@ -56,13 +78,19 @@ pub(super) fn places(
             Some(columns) => (columns[at].column, columns[at].prefix),
         };
         let ty = &table.columns[column].ty;
+        let place = Place {
+            table,
+            key: id,
+            column,
+            prefix,
+        };
         match part {
             KeyPart::Points {
                 values,
                 null_matches,
                 tied,
             } => {
-                let keys = point_keys(run, values, *null_matches, ty, prefix, base)?;
+                let keys = point_keys(run, values, *null_matches, &place, base)?;
                 let is_extended = keys.is_some_and(|keys| match tied {
                     Some(part) => prefixes.tie(*part, &keys),
                     None => prefixes.cross(&keys),
@@ -71,11 +99,15 @@ pub(super) fn places(
                     exact = false;
                     break;
                 }
-                ends_in_integer = matches!(ty, DataType::Int { .. });
+                ends_in_integer = matches!(ty, DataType::Int { .. }) && !table.blinds(id, column);
             }
             KeyPart::Span { low, high } => {
-                let low = end_key(run, low.as_ref(), End::Low, ty, prefix, base)?;
-                let high = end_key(run, high.as_ref(), End::High, ty, prefix, base)?;
+                assert!(
+                    !table.blinds(id, column),
+                    "the order of a blinded column is unknown"
+                );
+                let low = end_key(run, low.as_ref(), End::Low, &place, base)?;
+                let high = end_key(run, high.as_ref(), End::High, &place, base)?;
                 let Some((low, high)) = low.zip(high) else {
                     return Ok(Places::Ranges(Vec::new()));
                 };
@@ -111,8 +143,7 @@ fn point_keys(
     run: &Run<'_>,
     values: &[Expr],
     null_matches: bool,
-    ty: &DataType,
-    prefix: Option<u32>,
+    place: &Place<'_>,
     base: &[Value],
 ) -> SqlResult<Option<Vec<Option<Vec<u8>>>>> {
     let mut keys = Vec::with_capacity(values.len());
@@ -122,13 +153,10 @@ fn point_keys(
             keys.push(None);
             continue;
         }
-        let Some(value) = key_value(run, value, ty, End::Low) else {
+        let Some(value) = key_value(run, value, place.ty(), End::Low) else {
             return Ok(None);
         };
-        let mut key = Vec::with_capacity(12);
-        let zone = &run.context.eval.time_zone;
-        encoding::encode_key_column(&value, ty, prefix, zone, &mut key)?;
-        keys.push(Some(key));
+        keys.push(Some(place.encode(run, &value)?));
     }
     Ok(Some(keys))
 }
@@ -139,8 +167,7 @@ fn end_key(
     run: &Run<'_>,
     expr: Option<&Expr>,
     end: End,
-    ty: &DataType,
-    prefix: Option<u32>,
+    place: &Place<'_>,
     base: &[Value],
 ) -> SqlResult<Option<Option<Vec<u8>>>> {
     let Some(expr) = expr else {
@@ -150,13 +177,10 @@ fn end_key(
     if value.is_null() {
         return Ok(None);
     }
-    let Some(value) = key_value(run, value, ty, end) else {
+    let Some(value) = key_value(run, value, place.ty(), end) else {
         return Ok(Some(None));
     };
-    let mut key = Vec::with_capacity(12);
-    let zone = &run.context.eval.time_zone;
-    encoding::encode_key_column(&value, ty, prefix, zone, &mut key)?;
-    Ok(Some(Some(key)))
+    Ok(Some(Some(place.encode(run, &value)?)))
 }
 
 fn spans(prefixes: &[Vec<u8>], low: Option<&[u8]>, high: Option<&[u8]>) -> Vec<KeyRange> {

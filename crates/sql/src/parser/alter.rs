@@ -77,8 +77,10 @@ fn without_effect(parser: &mut Parser) -> Result<Option<AlterAction>, ParserErro
         }
         true
     } else {
-        take(parser, "FORCE")
-            || take_all(parser, &["ENABLE", "KEYS"])
+        if take(parser, "FORCE") {
+            return Ok(Some(AlterAction::Rebuild));
+        }
+        take_all(parser, &["ENABLE", "KEYS"])
             || take_all(parser, &["DISABLE", "KEYS"])
             || take_all(parser, &["WITH", "VALIDATION"])
             || take_all(parser, &["WITHOUT", "VALIDATION"])

@@ -25,7 +25,16 @@ pub(crate) fn is_zerofill_attribute(option: &ColumnOption) -> bool {
         if matches!(tokens.as_slice(), [Token::Word(word)] if word.value == ZEROFILL))
 }
 
-/// `CHARSET x`, `BINARY`, `VISIBLE` and `ZEROFILL`; everything else is left to `sqlparser`.
+/// The word for a column that is blinded in keys whatever its type.
+const PERSONAL: &str = "PERSONAL";
+
+/// Whether the option is PERSONAL.
+pub(crate) fn is_personal_attribute(option: &ColumnOption) -> bool {
+    matches!(option, ColumnOption::DialectSpecific(tokens)
+        if matches!(tokens.as_slice(), [Token::Word(word)] if word.value == PERSONAL))
+}
+
+/// `CHARSET x`, `BINARY`, `VISIBLE`, `ZEROFILL` and `PERSONAL`; everything else is left to `sqlparser`.
 pub(super) fn option(
     parser: &mut Parser,
 ) -> Result<Option<Result<Option<ColumnOption>, ParserError>>, ParserError> {
@@ -54,6 +63,10 @@ pub(super) fn option(
         // A column that is filled up is unsigned, whether the word follows or not.
         take(parser, "UNSIGNED");
         let word = Token::make_keyword(ZEROFILL);
+        return Ok(Some(Ok(Some(ColumnOption::DialectSpecific(vec![word])))));
+    }
+    if take(parser, PERSONAL) {
+        let word = Token::make_keyword(PERSONAL);
         return Ok(Some(Ok(Some(ColumnOption::DialectSpecific(vec![word])))));
     }
     if take(parser, "VISIBLE") {

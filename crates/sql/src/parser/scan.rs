@@ -13,7 +13,7 @@ use crate::types::SqlMode;
 const VERSION: u32 = 80_036;
 
 /// Words an annotation may begin with inside a comment of a future version.
-const ANNOTATION_WORDS: [&str; 9] = [
+const ANNOTATION_WORDS: [&str; 11] = [
     "DATA_SUBJECT",
     "OWNED_BY",
     "OWNS",
@@ -23,6 +23,8 @@ const ANNOTATION_WORDS: [&str; 9] = [
     "ON",
     "UNOWNED",
     "RETAIN",
+    "PERSONAL",
+    "ORDERED",
 ];
 
 /// One statement of a text, not parsed yet.

@@ -385,7 +385,9 @@ pub enum AlterAction {
         /// ENFORCED.
         enforced: bool,
     },
-    /// Accepted and without effect: ALGORITHM, LOCK, FORCE, ORDER BY, ENABLE/DISABLE KEYS,
+    /// FORCE: keys that would be blinded otherwise by now are made anew.
+    Rebuild,
+    /// Accepted and without effect: ALGORITHM, LOCK, ORDER BY, ENABLE/DISABLE KEYS,
     /// ALTER INDEX … VISIBLE, WITH VALIDATION.
     Nothing,
 }

@@ -9,12 +9,12 @@ use std::ops::Range;
 
 use super::estimate;
 use super::join::Wish;
-use super::keys::{Candidate, key_parts};
+use super::keys::{Candidate, is_blind_to, key_parts};
 use super::logical::Leaf;
 use super::physical::{Access, KeyPart};
 use super::sargs::add_sargs;
 use super::walk;
-use crate::catalog::{Index, Table};
+use crate::catalog::{Index, IndexId, ROWS, Table};
 use crate::encoding;
 use crate::expr::{Expr, ExprKind};
 use crate::types::DataType;
@@ -38,6 +38,8 @@ pub(crate) struct Choice {
     pub keyed: bool,
     pub ordered: bool,
     pub possible: Vec<String>,
+    /// Keys that give no range, or not the order that is wished for, because they are blinded.
+    pub blinded: Vec<String>,
     pub alternatives: Vec<Access>,
 }
 
@@ -57,6 +59,7 @@ impl Choice {
             keyed: false,
             ordered: false,
             possible: Vec::new(),
+            blinded: Vec::new(),
             alternatives: Vec::new(),
         }
     }
@@ -78,7 +81,7 @@ pub(crate) fn choose(
     let filters = conditions.len();
     let mut best: Option<(f64, Choice)> = None;
     let mut others = Vec::new();
-    let mut possible = Vec::new();
+    let (mut possible, mut blinded) = (Vec::new(), Vec::new());
     let nothing = !needs.row_key && !needs.columns.contains(&true);
     let narrow = if nothing && filters == 0 {
         narrowest(table)
@@ -91,6 +94,11 @@ pub(crate) fn choose(
         if !parts.is_empty() {
             possible.push(candidate.name.to_string());
         }
+        if is_blind_to(&candidate, table, &sargs, &parts)
+            || would_order(leaf, table, &candidate, &parts, wish)
+        {
+            blinded.push(candidate.name.to_string());
+        }
         let (cost, choice) = rate(leaf, table, &candidate, parts, filters, wish, bound, narrow);
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
             others.extend(best.take().map(|(_, beaten)| beaten));
@@ -102,6 +110,7 @@ pub(crate) fn choose(
     let mut choice = best.map_or_else(Choice::everything, |(_, choice)| choice);
     choice.alternatives = alternatives(table, &choice, others);
     choice.possible = possible;
+    choice.blinded = blinded;
     choice
 }
 
@@ -178,6 +187,7 @@ fn candidates<'t>(leaf: &Leaf, table: &'t Table) -> Vec<Candidate<'t>> {
     };
     let mut candidates = vec![Candidate {
         index: None,
+        key: ROWS,
         name: "PRIMARY",
         columns: if allowed("PRIMARY") {
             table.primary_key.iter().map(|at| (*at, false)).collect()
@@ -191,6 +201,7 @@ fn candidates<'t>(leaf: &Leaf, table: &'t Table) -> Vec<Candidate<'t>> {
         if index.state.is_readable() && allowed(&index.name) {
             candidates.push(Candidate {
                 index: Some(at),
+                key: index.id,
                 name: &index.name,
                 columns: index
                     .columns
@@ -246,7 +257,8 @@ fn rate(
         })
         && candidate.columns.iter().all(|(_, prefix)| !prefix);
     let touched = estimate::rows_met(table, candidate.index, &parts, unique);
-    let order = order_given(leaf, table, candidate, &parts, wish);
+    let blinds = |key, column| table.blinds(key, column);
+    let order = order_given(leaf, table, candidate, &parts, wish, &blinds);
     let fetch = if candidate.index.is_none() || candidate.covers {
         1.0
     } else {
@@ -282,6 +294,7 @@ fn rate(
         keyed,
         ordered: order.is_some() && !wish.order.is_empty(),
         possible: Vec::new(),
+        blinded: Vec::new(),
         alternatives: Vec::new(),
     };
     (cost, choice)
@@ -307,13 +320,31 @@ fn parts_read(parts: &[KeyPart], bound: &[Range<usize>]) -> bool {
     keyed
 }
 
-/// Whether the key gives the wished order, and if so whether backwards.
+/// Whether the key would give the wished order if none of its columns were blinded, and does not.
+fn would_order(
+    leaf: &Leaf,
+    table: &Table,
+    candidate: &Candidate<'_>,
+    parts: &[KeyPart],
+    wish: &Wish,
+) -> bool {
+    if table.blinding.is_plain() {
+        return false;
+    }
+    let blinds = |key, column| table.blinds(key, column);
+    order_given(leaf, table, candidate, parts, wish, &blinds).is_none()
+        && order_given(leaf, table, candidate, parts, wish, &|_, _| false).is_some()
+}
+
+/// Whether the key gives the wished order, and if so whether backwards. `blinds` says of a column whether
+/// it is blinded in a key: the order of such a column is nobody's.
 fn order_given(
     leaf: &Leaf,
     table: &Table,
     candidate: &Candidate<'_>,
     parts: &[KeyPart],
     wish: &Wish,
+    blinds: &dyn Fn(IndexId, usize) -> bool,
 ) -> Option<bool> {
     if wish.order.is_empty() {
         return None;
@@ -325,7 +356,7 @@ fn order_given(
     for (at, (column, prefix)) in candidate.columns.iter().enumerate() {
         if single(at) {
             constant.push(*column);
-        } else if *prefix {
+        } else if *prefix || blinds(candidate.key, *column) {
             whole = false;
             break;
         } else {
@@ -335,12 +366,17 @@ fn order_given(
     let mut unique_end =
         whole && candidate.unique && candidate.index.is_none() && !candidate.columns.is_empty();
     if whole && candidate.index.is_some() && !candidate.unique {
-        for column in &table.primary_key {
-            if !sequence.contains(column) && !constant.contains(column) {
-                sequence.push(*column);
-            }
-        }
         unique_end = !table.primary_key.is_empty();
+        for column in &table.primary_key {
+            if sequence.contains(column) || constant.contains(column) {
+                continue;
+            }
+            if blinds(ROWS, *column) {
+                unique_end = false;
+                break;
+            }
+            sequence.push(*column);
+        }
     }
     let mut direction = None;
     let mut next = sequence.iter();

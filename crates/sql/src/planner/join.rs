@@ -219,6 +219,7 @@ impl<'a> Planner<'a> {
                     reads: choice.reads,
                     estimate: rows.min(choice.reads),
                     possible: choice.possible,
+                    blinded: choice.blinded,
                     alternatives: choice.alternatives,
                 })),
             },

@@ -2,13 +2,14 @@
 
 use super::physical::KeyPart;
 use super::sargs::{PointSet, Sarg};
-use crate::catalog::Table;
+use crate::catalog::{IndexId, Table};
 use crate::expr::Expr;
 use crate::types::DataType;
 
 /// A key: the primary one or an index.
 pub(super) struct Candidate<'t> {
     pub index: Option<usize>,
+    pub key: IndexId,
     pub name: &'t str,
     /// Column and whether only a prefix of it is in the key.
     pub columns: Vec<(usize, bool)>,
@@ -76,10 +77,26 @@ fn bounds(
             used.push((set, at));
             continue;
         }
-        parts.extend(span_of(table, sargs, *column));
+        // Of a blinded column only equal values are together.
+        if !table.blinds(candidate.key, *column) {
+            parts.extend(span_of(table, sargs, *column));
+        }
         break;
     }
     parts
+}
+
+/// Whether a key does not bound the first column that it leaves open because that is blinded.
+pub(super) fn is_blind_to(
+    candidate: &Candidate<'_>,
+    table: &Table,
+    sargs: &[Sarg<'_>],
+    parts: &[KeyPart],
+) -> bool {
+    let next = candidate.columns.get(parts.len());
+    next.is_some_and(|(column, _)| {
+        table.blinds(candidate.key, *column) && span_of(table, sargs, *column).is_some()
+    })
 }
 
 fn best_set<'s, 'e>(

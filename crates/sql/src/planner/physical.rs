@@ -164,6 +164,8 @@ pub struct Scan {
     pub estimate: f64,
     /// Indexes that could have been used, for EXPLAIN.
     pub possible: Vec<String>,
+    /// Keys that could have been used for a range or an order if they were not blinded, for EXPLAIN.
+    pub blinded: Vec<String>,
 }
 
 /// A way into a table. Bounds may admit too many rows, never too few: predicates decide.

@@ -1,14 +1,15 @@
 //! `EXPLAIN COMPLIANCE`: whose the rows of each table are, and what is wrong or doubtful with that.
 
-use manxdb_ownership::{OwnershipGraph, TableReport, report};
+use manxdb_ownership::{Finding, OwnershipGraph, Severity, TableReport, report};
 use manxdb_storage::KeyRange;
 use sqlparser::ast::ObjectName;
 
 use super::ResultSink;
 use super::session::Session;
 use crate::catalog::unowned::unowned_rows_prefix;
-use crate::catalog::{Table, ownership};
+use crate::catalog::{Catalog, Column, ColumnId, IndexId, ROWS, Table, ownership};
 use crate::error::{SqlError, SqlResult};
+use crate::statement::blinded_keys_wanted as wanted;
 use crate::types::{Row, Value};
 
 /// Rows without owner that are counted.
@@ -35,14 +36,24 @@ impl Session {
                 let text = format!("'{database}.{name}' is not BASE TABLE");
                 SqlError::new(1347, "HY000", text)
             })?;
-            rows.extend(rows_of(&graph, table, self.rows_that_wait(table)?));
+            rows.extend(rows_of(
+                &catalog,
+                &graph,
+                table,
+                self.rows_that_wait(table)?,
+            ));
         } else {
             let database = self
                 .database()
                 .ok_or_else(|| SqlError::new(1046, "3D000", "No database selected"))?;
             for table in catalog.database(database)?.tables.values() {
                 if self.require_relation(database, &table.name).is_ok() {
-                    rows.extend(rows_of(&graph, table, self.rows_that_wait(table)?));
+                    rows.extend(rows_of(
+                        &catalog,
+                        &graph,
+                        table,
+                        self.rows_that_wait(table)?,
+                    ));
                 }
             }
         }
@@ -60,7 +71,7 @@ impl Session {
     }
 }
 
-fn rows_of(graph: &OwnershipGraph, table: &Table, waiting: usize) -> Vec<Row> {
+fn rows_of(catalog: &Catalog, graph: &OwnershipGraph, table: &Table, waiting: usize) -> Vec<Row> {
     let Some(shape) = graph.table(&ownership::name(table)) else {
         return Vec::new();
     };
@@ -70,8 +81,8 @@ fn rows_of(graph: &OwnershipGraph, table: &Table, waiting: usize) -> Vec<Row> {
         mut findings,
     } = report(graph, shape);
     if !table.ownership_rules.is_empty() {
-        findings.push(manxdb_ownership::Finding {
-            severity: manxdb_ownership::Severity::Error,
+        findings.push(Finding {
+            severity: Severity::Error,
             message: format!(
                 "rules of an earlier release are not in force ({}): ALTER TABLE … ADD ON …",
                 table.ownership_rules.join("; ")
@@ -79,8 +90,8 @@ fn rows_of(graph: &OwnershipGraph, table: &Table, waiting: usize) -> Vec<Row> {
         });
     }
     if waiting > 0 {
-        findings.push(manxdb_ownership::Finding {
-            severity: manxdb_ownership::Severity::Warning,
+        findings.push(Finding {
+            severity: Severity::Warning,
             message: format!(
                 "{waiting} rows have no owner and wait for one: they were stored under \
                  foreign_key_checks = 0, or before the definition that says whose they are"
@@ -95,7 +106,7 @@ fn rows_of(graph: &OwnershipGraph, table: &Table, waiting: usize) -> Vec<Row> {
     }
     // What is not sealed is plain anyway.
     if table.sealing.vault().is_some() && !chains.is_empty() {
-        findings.extend(plain_keys(table));
+        findings.extend(keys_of(catalog, table));
     }
     let text = |text: String| Value::Text(text);
     let row = |chain, origin, severity, message| {
@@ -127,25 +138,93 @@ fn rows_of(graph: &OwnershipGraph, table: &Table, waiting: usize) -> Vec<Row> {
     rows
 }
 
-/// Values of people that lie plain in keys of a table whose rows are sealed.
-fn plain_keys(table: &Table) -> Option<manxdb_ownership::Finding> {
-    let indexed = table.indexes.iter().flat_map(|index| &index.columns);
-    let indexed = indexed.map(|part| part.column);
-    let columns: std::collections::BTreeSet<&str> = indexed
-        .chain(table.primary_key.iter().copied())
-        .filter_map(|at| table.columns.get(at))
-        .filter(|column| column.ty.is_text() || column.ty.is_bytes())
-        .map(|column| column.name.as_str())
-        .collect();
-    if columns.is_empty() {
-        return None;
+/// What keys of a table whose rows are sealed show of people's values.
+fn keys_of(catalog: &Catalog, table: &Table) -> Vec<Finding> {
+    let wanted = wanted(catalog, table);
+    let mut findings = Vec::new();
+    let indexes = table.indexes.iter();
+    let indexes = indexes.map(|index| (index.id, index.name.as_str()));
+    for (key, name) in std::iter::once((ROWS, "PRIMARY")).chain(indexes) {
+        let should = wanted.iter().find(|(id, _)| *id == key);
+        let should = should.map_or(&[][..], |(_, columns)| columns);
+        findings.extend(key_findings(table, (key, name), should));
     }
-    let columns = columns.into_iter().collect::<Vec<_>>().join(", ");
-    Some(manxdb_ownership::Finding {
-        severity: manxdb_ownership::Severity::Warning,
-        message: format!(
-            "rows are sealed, and keys are not: files show values of {columns} until compaction, also \
-             after FORGET"
-        ),
-    })
+    if !table.blinding.personal.is_empty() {
+        let columns = names(table, &table.blinding.personal);
+        findings.push(note(format!("PERSONAL: {columns}")));
+    }
+    findings
+}
+
+/// What one key shows in which the columns `should` be blinded.
+fn key_findings(table: &Table, (key, name): (IndexId, &str), should: &[ColumnId]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let blinded = table.blinding.of(key);
+    if !blinded.is_empty() {
+        findings.push(note(format!(
+            "key {name}: {} blinded; files show which rows have equal values, and how many",
+            names(table, blinded)
+        )));
+    }
+    let mut personal: Vec<ColumnId> = blinded.to_vec();
+    personal.extend(should.iter().filter(|column| !blinded.contains(column)));
+    if key == ROWS && !personal.is_empty() {
+        findings.push(warning(format!(
+            "the primary key is personal ({}): all keys of the table repeat it; a number that says nothing would not",
+            names(table, &personal)
+        )));
+    }
+    let plain = personal.get(blinded.len()..).unwrap_or_default();
+    if !plain.is_empty() {
+        findings.push(warning(format!(
+            "key {name} is from before its columns were blinded: files show values of {} until compaction, also after FORGET; ALTER TABLE {} FORCE makes it anew",
+            names(table, plain),
+            table.name
+        )));
+    }
+    let ordered = ordered_columns(table, key);
+    if !ordered.is_empty() {
+        findings.push(warning(format!(
+            "key {name} is ORDERED: files show values of {} until compaction, also after FORGET",
+            names(table, &ordered)
+        )));
+    }
+    findings
+}
+
+fn names(table: &Table, columns: &[ColumnId]) -> String {
+    let named = table.columns.iter();
+    let named = named.filter(|column| columns.contains(&column.id));
+    let names: Vec<&str> = named.map(Column::shown_name).collect();
+    names.join(", ")
+}
+
+fn note(message: String) -> Finding {
+    Finding {
+        severity: Severity::Note,
+        message,
+    }
+}
+
+fn warning(message: String) -> Finding {
+    Finding {
+        severity: Severity::Warning,
+        message,
+    }
+}
+
+/// The columns of an ORDERED key that would be blinded otherwise.
+fn ordered_columns(table: &Table, key: IndexId) -> Vec<ColumnId> {
+    if !table.blinding.ordered.contains(&key) {
+        return Vec::new();
+    }
+    let columns: Vec<usize> = match table.indexes.iter().find(|index| index.id == key) {
+        Some(index) => index.columns.iter().map(|part| part.column).collect(),
+        None => table.primary_key.clone(),
+    };
+    let columns = columns.into_iter().filter_map(|at| table.columns.get(at));
+    columns
+        .filter(|column| table.is_for_blinding(column))
+        .map(|column| column.id)
+        .collect()
 }

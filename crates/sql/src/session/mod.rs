@@ -33,6 +33,7 @@ mod locks;
 mod masked;
 mod metrics;
 mod named_locks;
+mod overview;
 mod owners;
 mod plan_cache;
 mod prepared;
@@ -61,6 +62,7 @@ pub use metrics::{
     KindLatency, LATENCY_BOUNDS_MICROS, MetricsSnapshot, STATEMENT_KINDS, SlowStatement,
     StatementKind, TimeSplit,
 };
+pub use overview::{OverviewLink, OverviewRequest, OverviewTable, OwnershipOverview};
 pub use session::Session;
 pub use variables::FrontendTimeouts;
 pub use waiter::SessionControl;

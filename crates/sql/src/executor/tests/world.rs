@@ -198,6 +198,7 @@ impl World {
             data_subject: false,
             temporary: false,
             analyzed: None,
+            blinding: crate::catalog::Blinding::default(),
             copying: None,
             sealing: crate::catalog::Sealing::default(),
             ownership_rules: Vec::new(),

@@ -4,6 +4,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::table::ordered_keys;
 use super::{Tokens, keyword};
 use crate::catalog::OwnershipAnnotation;
 use crate::error::SqlResult;
@@ -72,15 +73,17 @@ pub(super) fn annotations(
     Ok(out)
 }
 
-/// As [`annotations`] for ALTER TABLE: only links, and none where a column is named.
+/// As [`annotations`] for ALTER TABLE: only links and ORDERED, and none where a column is named.
 pub(in crate::parser) fn links_of_alter(tokens: Tokens, parsed: &mut Parsed) -> Tokens {
+    let begins = |at: usize, word: &str| tokens.get(at).is_some_and(|t| is_word(&t.token, word));
+    if !begins(0, "ALTER") || !begins(1, "TABLE") {
+        return tokens;
+    }
+    let tokens = ordered_keys(tokens);
     let is = |at: usize, words: &[&str]| {
         let token = tokens.get(at).map(|t| &t.token);
         token.is_some_and(|token| words.iter().any(|word| is_word(token, word)))
     };
-    if !is(0, &["ALTER"]) || !is(1, &["TABLE"]) {
-        return tokens;
-    }
     let mut out: Tokens = Vec::with_capacity(tokens.len());
     let mut index = 0;
     while let Some(token) = tokens.get(index) {

@@ -17,7 +17,7 @@ use super::dialect::ModeDialect;
 use super::words::is_word;
 use crate::error::SqlResult;
 use query::{into_clause, modifiers, new_row_values};
-use table::{create_index, create_table, without_algorithm};
+use table::{create_index, create_table, ordered_keys, without_algorithm};
 use view::create_view;
 
 type Tokens = Vec<TokenWithSpan>;
@@ -108,7 +108,7 @@ pub(super) fn lift(
         return match (table, view, index) {
             (Some(_), _, _) => create_table(dialect, tokens, parsed),
             (None, Some(view), _) => create_view(dialect, tokens, view, parsed),
-            (None, None, Some(_)) => create_index(tokens),
+            (None, None, Some(_)) => create_index(ordered_keys(tokens)),
             _ => Ok(tokens),
         };
     }

@@ -1,11 +1,12 @@
 //! CREATE TABLE and indexes: options behind the definitions are taken or dropped, indexes of other
 //! kinds refused.
 
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::Tokens;
 use super::annotation::annotations;
+use super::{Tokens, keyword};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::dialect::ModeDialect;
 use crate::parser::words::is_word;
@@ -21,6 +22,10 @@ pub(super) fn create_table(
     let Some(close) = closing_bracket(&tokens) else {
         return Ok(tokens);
     };
+    let rest = tokens.split_off(close);
+    tokens = ordered_keys(tokens);
+    let close = tokens.len();
+    tokens.extend(rest);
     refuse_special_indexes(&tokens[..close])?;
     let mut parser = Parser::new(dialect).with_tokens_with_locations(tokens[close + 1..].to_vec());
     let mut taken = 0;
@@ -73,6 +78,27 @@ fn refuse_special_indexes(tokens: &[TokenWithSpan]) -> SqlResult<()> {
         }
     }
     Ok(())
+}
+
+/// Puts ORDERED behind a key in words that `sqlparser` knows: USING ORDERED.
+pub(super) fn ordered_keys(tokens: Tokens) -> Tokens {
+    let mut out: Tokens = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        let before = out.last().map(|before| &before.token);
+        let ends_key = before.is_some_and(|before| {
+            matches!(before, Token::RParen | Token::SingleQuotedString(_))
+                || is_word(before, "BTREE")
+                || is_word(before, "HASH")
+        });
+        if ends_key && is_word(&token.token, "ORDERED") {
+            out.push(TokenWithSpan {
+                token: keyword("USING", Keyword::USING),
+                span: token.span,
+            });
+        }
+        out.push(token);
+    }
+    out
 }
 
 pub(super) fn create_index(tokens: Tokens) -> SqlResult<Tokens> {

@@ -98,6 +98,15 @@ fn own_predicates(node: &Node) -> &[Expr] {
     }
 }
 
+/// Which keys give no range and no order because they are blinded, where a better way in is missing.
+fn blinded_keys(scan: &Scan) -> Option<String> {
+    if scan.blinded.is_empty() || scan.access.unique {
+        return None;
+    }
+    let names = scan.blinded.join(", ");
+    Some(format!("Blinded, no range or order: {names}"))
+}
+
 fn key_name(scan: &Scan) -> &str {
     key_of(scan, &scan.access)
 }

@@ -186,6 +186,8 @@ fn scan_row(scan: &Scan, id: u64, kind: &str) -> Row {
     if scan.access.covers {
         extra.push("Using index");
     }
+    let blinded = super::blinded_keys(scan);
+    extra.extend(blinded.as_deref());
     row[EXTRA] = text(extra.join("; "));
     row
 }

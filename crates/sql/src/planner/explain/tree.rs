@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{access_type, collect_plans, key_name, key_of, own_predicates};
+use super::{access_type, blinded_keys, collect_plans, key_name, key_of, own_predicates};
 use crate::executor::{Analysis, NodeFigures};
 use crate::expr::Expr;
 use crate::planner::physical::{Join, JoinKind, Limit, Node, Scan, SetOp};
@@ -29,6 +29,9 @@ impl Tree<'_> {
         let _ = write!(self.text, "{indent}-> {what}");
         if let Node::Scan(scan) = node {
             let _ = write!(self.text, "  (rows={:.0})", scan.reads);
+            if let Some(blinded) = blinded_keys(scan) {
+                let _ = write!(self.text, "  ({blinded})");
+            }
         }
         if let Some(analysis) = self.analysis {
             self.figures(analysis.of(node));

@@ -11,8 +11,8 @@ use manxdb_ownership::{
 };
 
 use super::{shown, unknown};
-use crate::catalog::{Catalog, Table, ownership};
-use crate::encoding::encode_key_column;
+use crate::catalog::{Catalog, ROWS, Table, ownership};
+use crate::encoding::encode_key_part;
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{parse, quote_name};
 use crate::session::compiled::Compiled;
@@ -624,10 +624,10 @@ impl FoundTable {
         for at in primary {
             let place = columns.iter().position(|column| column == at);
             let value = place.and_then(|place| key.get(place));
-            let (Some(value), Some(column)) = (value, self.table.columns.get(*at)) else {
+            let Some(value) = value else {
                 return Ok(None);
             };
-            encode_key_column(value, &column.ty, None, zone, &mut suffix)?;
+            encode_key_part(&self.table, ROWS, (*at, None), value, zone, &mut suffix)?;
         }
         Ok(Some(suffix))
     }

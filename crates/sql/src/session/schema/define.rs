@@ -59,6 +59,7 @@ impl Definition {
             data_subject: false,
             temporary: false,
             analyzed: None,
+            blinding: crate::catalog::Blinding::default(),
             copying: None,
             sealing: crate::catalog::Sealing::default(),
             ownership_rules: Vec::new(),

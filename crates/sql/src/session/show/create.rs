@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use manxdb_ownership::{Retention, Rule, RuleAction};
 
 use crate::catalog::{
-    Column, ColumnDefault, ForeignKey, ForeignKeyAction, OwnershipAnnotation, Table, View,
+    Column, ColumnDefault, ForeignKey, ForeignKeyAction, OwnershipAnnotation, ROWS, Table, View,
 };
 use crate::error::{SqlError, SqlResult};
 use crate::parser::quote_name as quoted;
@@ -93,6 +93,18 @@ pub(crate) fn create_table(table: &Table, next: Option<u64>) -> String {
         .map(|(_, column)| column_line(table, column))
         .collect();
     for (name, unique, comment, parts) in keys::keys(table) {
+        let id = match name {
+            "PRIMARY" => Some(ROWS),
+            name => {
+                let mut indexes = table.indexes.iter();
+                let index = indexes.find(|index| index.name == name);
+                index.map(|index| index.id)
+            }
+        };
+        let is_ordered = id.is_some_and(|id| table.blinding.ordered.contains(&id));
+        // COMMENT 'ORDERED' says it already.
+        let is_shown = is_ordered && !comment.trim().eq_ignore_ascii_case("ORDERED");
+        let order = if is_shown { " /*!99999 ORDERED */" } else { "" };
         let columns: Vec<String> = parts.iter().map(|part| key_part(table, *part)).collect();
         let head = match (name, unique) {
             ("PRIMARY", _) => "PRIMARY KEY".to_string(),
@@ -100,7 +112,7 @@ pub(crate) fn create_table(table: &Table, next: Option<u64>) -> String {
             (name, false) => format!("KEY {}", quoted(name)),
         };
         lines.push(format!(
-            "  {head} ({}){}",
+            "  {head} ({}){order}{}",
             columns.join(","),
             comment_clause(comment)
         ));
@@ -201,6 +213,11 @@ fn column_line(table: &Table, column: &Column) -> String {
         let _ = write!(line, " ON UPDATE {}", relations::now_text(&column.ty));
     }
     line.push_str(&comment_clause(&column.comment));
+    // COMMENT 'PERSONAL' says it already.
+    let is_said = column.comment.trim().eq_ignore_ascii_case("PERSONAL");
+    if table.blinding.personal.contains(&column.id) && !is_said {
+        line.push_str(" /*!99999 PERSONAL */");
+    }
     line
 }
 

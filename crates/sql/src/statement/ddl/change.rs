@@ -18,7 +18,7 @@ use super::{DdlContext, touch_parents};
 use crate::catalog::name_locks::LockedNames;
 use crate::catalog::store::Edit;
 use crate::catalog::{
-    Catalog, Column, ColumnDefault, Index, IndexId, IndexState, SequenceKind, Table, record,
+    Catalog, Column, ColumnDefault, Index, IndexId, IndexState, ROWS, SequenceKind, Table, record,
 };
 use crate::error::{SqlError, SqlResult};
 use crate::parser::Annotations;
@@ -30,6 +30,8 @@ pub(super) struct Effects {
     pub(super) rename: Option<(String, String)>,
     /// `AUTO_INCREMENT = n`.
     pub(super) auto_increment: Option<u64>,
+    /// Keys that are blinded otherwise than they would be now are made anew.
+    pub(super) rebuilds: bool,
     /// Columns renamed: old and new name.
     pub(super) renamed_columns: Vec<(String, String)>,
 }
@@ -53,7 +55,14 @@ pub(super) fn change(
         let planned = plan(context, (database, name), annotations, build)?;
         more.extend(planned.more_names(context));
         if locked.covers(&more) {
-            return planned.make(context);
+            let concerned = planned.make(context)?;
+            drop(locked);
+            return match concerned {
+                Some((database, name)) => {
+                    super::blinding::blind_owned_through(context, &database, &name)
+                }
+                None => Ok(()),
+            };
         }
         // It is planned again, with more locked.
         context.eval.warnings.borrow_mut().truncate(warnings);
@@ -88,6 +97,8 @@ fn plan(
     builder.finish()?;
     let mut new = builder.table;
     replace_changed_indexes(&old, &mut new);
+    let rebuilds = effects.rebuilds || says_otherwise(&old, &new);
+    super::blinding::decide_change(&catalog, &old, &mut new, rebuilds)?;
     keep_foreign_key_indexes(&catalog, &old, &new)?;
     Ok(Planned { old, new, effects })
 }
@@ -103,11 +114,13 @@ impl Planned {
         names
     }
 
-    fn make(self, context: &DdlContext<'_>) -> SqlResult<()> {
+    /// Makes it; the table, when it says otherwise now whose rows are.
+    fn make(self, context: &DdlContext<'_>) -> SqlResult<Option<(String, String)>> {
         let Self { old, new, effects } = self;
         if old.temporary {
             super::temporary::change(context, &old, new, &effects)?;
-            return set_counter(context, &old, &effects);
+            set_counter(context, &old, &effects)?;
+            return Ok(None);
         }
         let change = Change {
             context,
@@ -127,8 +140,16 @@ impl Planned {
         if concerns_owners {
             super::owners::look_at_rows(context, &database, &name)?;
         }
-        set_counter(context, &old, &effects)
+        set_counter(context, &old, &effects)?;
+        Ok(concerns_owners.then_some((database, name)))
     }
+}
+
+/// Whether `old` and `new` say different things of whose rows are, or of what is personal in keys.
+fn says_otherwise(old: &Table, new: &Table) -> bool {
+    super::owners::says_otherwise(old, new)
+        || old.blinding.personal != new.blinding.personal
+        || old.blinding.ordered != new.blinding.ordered
 }
 
 /// An index whose columns changed is another index.
@@ -146,8 +167,10 @@ fn replace_changed_indexes(old: &Table, new: &mut Table) {
         let id = new.indexes[place].id;
         let known = old.indexes.iter().any(|index| index.id == id);
         if known && ids(old, id) != ids(new, id) {
-            new.indexes[place].id = IndexId(new.next_index_id);
+            let now = IndexId(new.next_index_id);
+            new.indexes[place].id = now;
             new.next_index_id += 1;
+            super::blinding::rename(&mut new.blinding.ordered, id, now);
         }
     }
 }
@@ -224,8 +247,8 @@ fn computes_anew(before: &Column, column: &Column) -> bool {
 }
 
 /// Whether rows must be written anew.
-fn needs_copy(old: &Table, new: &Table) -> bool {
-    if key_ids(old) != key_ids(new) {
+pub(super) fn needs_copy(old: &Table, new: &Table) -> bool {
+    if key_ids(old) != key_ids(new) || old.blinding.of(ROWS) != new.blinding.of(ROWS) {
         return true;
     }
     // Filling an index may fail after others have written rows without the dropped column.

@@ -9,7 +9,7 @@ use super::{DdlContext, done, execute_in, note};
 use crate::catalog::name_locks::LockedNames;
 use crate::catalog::store::Edit;
 use crate::catalog::{
-    Catalog, Column, ColumnId, IndexId, Ownership, Sealing, SequenceKind, Table, TableId,
+    Blinding, Catalog, Column, ColumnId, IndexId, Ownership, Sealing, SequenceKind, Table, TableId,
 };
 use crate::error::{SqlError, SqlResult};
 use crate::parser::quote_name;
@@ -130,11 +130,11 @@ pub(super) fn create_table(
     }
     let (database, name) = relation(context.database, &create.name)?;
     check_name(&name)?;
-    let mut locked = LockedNames::default();
-    locked.change(&database, &name);
+    let mut names = LockedNames::default();
+    names.change(&database, &name);
     let next = auto_increment_option(parsed)?.filter(|next| *next > 1);
-    let (_locked, table) = loop {
-        let held = super::names::lock(context, locked.clone())?;
+    let (locked, table) = loop {
+        let held = super::names::lock(context, names.clone())?;
         let catalog = context.store.current();
         if !free_name(context, &catalog, &database, &name, create.if_not_exists)? {
             return Ok(done(0));
@@ -143,9 +143,9 @@ pub(super) fn create_table(
             super::temporary::refuse(context, &database, &name, "CREATE TABLE … SELECT under")?;
         }
         let table = table_of(context, &catalog, parsed, create, (&database, &name))?;
-        locked.extend(super::names::new_parents(&catalog, &table, None));
-        locked.extend(sources(context, create)?);
-        if held.covers(&locked) {
+        names.extend(super::names::new_parents(&catalog, &table, None));
+        names.extend(sources(context, create)?);
+        if held.covers(&names) {
             break (held, table);
         }
     };
@@ -165,6 +165,8 @@ pub(super) fn create_table(
     }?;
     if has_owners {
         super::owners::look_at_rows(context, &database, &name)?;
+        drop(locked);
+        super::blinding::blind_owned_through(context, &database, &name)?;
     }
     Ok(outcome)
 }
@@ -225,12 +227,18 @@ pub(super) fn table_of(
     create: &CreateTable,
     (database, name): (&str, &str),
 ) -> SqlResult<Table> {
-    match &create.like {
+    let mut table = match &create.like {
         Some(CreateTableLikeKind::Plain(like) | CreateTableLikeKind::Parenthesized(like)) => {
-            like_table(context, &like.name, database, name)
+            like_table(context, &like.name, database, name)?
         }
-        None => define(context, catalog, parsed, create, database, name),
+        None => define(context, catalog, parsed, create, database, name)?,
+    };
+    if create.temporary {
+        table.blinding = Blinding::default();
+    } else {
+        super::blinding::decide(context, catalog, &mut table)?;
     }
+    Ok(table)
 }
 
 /// False when the name is taken and IF NOT EXISTS was said.
@@ -296,6 +304,7 @@ fn blank(database: &str, name: &str, collation: Collation, now: i64) -> Table {
         data_subject: false,
         temporary: false,
         analyzed: None,
+        blinding: Blinding::default(),
         copying: None,
         sealing: Sealing::default(),
         ownership_rules: Vec::new(),

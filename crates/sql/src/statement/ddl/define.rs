@@ -3,16 +3,19 @@
 use sqlparser::ast::{self, ColumnOption, TableConstraint};
 
 use super::DdlContext;
+use super::blinding::says;
 use super::column_type;
 use super::default;
 use super::generated;
 use super::key::{index_comment, null_in_primary_key};
 use super::key_expression;
 use crate::catalog::{
-    Catalog, CheckConstraint, Column, ColumnId, Index, OwnershipAnnotation, Table,
+    Catalog, CheckConstraint, Column, ColumnId, Index, OwnershipAnnotation, ROWS, Table,
 };
 use crate::error::{SqlError, SqlResult};
-use crate::parser::{Annotations, canonical, is_binary_attribute, is_zerofill_attribute};
+use crate::parser::{
+    Annotations, canonical, is_binary_attribute, is_personal_attribute, is_zerofill_attribute,
+};
 use crate::statement::target::position;
 use crate::types::{Collation, DataType};
 
@@ -191,6 +194,7 @@ impl<'a> Builder<'a> {
             generated: generated::of_options(name, options.iter().map(|(_, option)| option))?,
         };
         self.defined.push(id);
+        self.table.blinding.personal.retain(|known| *known != id);
         let mut constraints = Vec::new();
         let mut explicit_null = false;
         for (label, option) in options {
@@ -232,9 +236,16 @@ impl<'a> Builder<'a> {
                 ColumnOption::CharacterSet(_) | ColumnOption::Collation(_) => {}
                 option if is_binary_attribute(option) => refuse_binary(&column)?,
                 option if is_zerofill_attribute(option) => {}
+                option if is_personal_attribute(option) => {
+                    self.table.blinding.personal.push(id);
+                }
                 ColumnOption::Generated { .. } => {}
                 other => return Err(SqlError::not_supported(format!("column option {other}"))),
             }
+        }
+        let personal = &mut self.table.blinding.personal;
+        if says(&column.comment, "PERSONAL") && !personal.contains(&id) {
+            personal.push(id);
         }
         default::settle(self.context, &mut column)?;
         Ok((column, constraints))
@@ -376,20 +387,26 @@ impl<'a> Builder<'a> {
                     return Err(SqlError::new(3756, "HY000", text));
                 }
                 let parts = self.key_parts(&key.columns, None)?;
-                self.set_primary_key(parts)
+                self.set_primary_key(parts)?;
+                self.note_order(ROWS, &key.index_options);
+                Ok(())
             }
             TableConstraint::Unique(key) => {
                 let name = key.index_name.as_ref().or(key.name.as_ref());
                 let name = name.map(|n| n.value.as_str());
                 let parts = self.key_parts(&key.columns, name)?;
                 let comment = index_comment(&key.index_options);
-                self.add_index(name, parts, true, comment).map(drop)
+                let id = self.add_index(name, parts, true, comment)?;
+                self.note_order(id, &key.index_options);
+                Ok(())
             }
             TableConstraint::Index(key) => {
                 let name = key.name.as_ref().map(|n| n.value.as_str());
                 let parts = self.key_parts(&key.columns, name)?;
                 let comment = index_comment(&key.index_options);
-                self.add_index(name, parts, false, comment).map(drop)
+                let id = self.add_index(name, parts, false, comment)?;
+                self.note_order(id, &key.index_options);
+                Ok(())
             }
             TableConstraint::ForeignKey(key) => self.add_foreign_key(key),
             TableConstraint::Check(check) => {

@@ -2,6 +2,7 @@
 
 use sqlparser::ast;
 
+use super::blinding::is_ordered;
 use super::define::{Builder, check_name, duplicate_column};
 use super::generated;
 use super::key_expression::{self, Part};
@@ -198,6 +199,15 @@ impl Builder<'_> {
             comment,
         });
         Ok(id)
+    }
+
+    /// Notes whether the options of a key say ORDERED.
+    pub(super) fn note_order(&mut self, key: IndexId, options: &[ast::IndexOption]) {
+        let ordered = &mut self.table.blinding.ordered;
+        ordered.retain(|known| *known != key);
+        if is_ordered(options) {
+            ordered.push(key);
+        }
     }
 
     fn has_index(&self, name: &str) -> bool {

@@ -3,6 +3,7 @@
 mod alter;
 mod analyze;
 mod backfill;
+mod blinding;
 mod change;
 mod column_type;
 mod copy;
@@ -23,6 +24,7 @@ mod temporary;
 mod view;
 
 pub(crate) use analyze::{analyze, analyze_again};
+pub(crate) use blinding::wanted;
 pub(crate) use default::quote as quote_text;
 
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use manxdb_txn::transaction::rest_behind;
 
 use super::ForeignKeys;
 use super::links::Access;
-use crate::catalog::Table;
+use crate::catalog::{IndexId, Table};
 use crate::encoding;
 use crate::error::{SqlError, SqlResult};
 use crate::types::Value;
@@ -42,15 +42,12 @@ impl ForeignKeys<'_> {
         values: &[Value],
         wanted: Wanted,
     ) -> SqlResult<Vec<Vec<u8>>> {
-        let mut prefix = match access {
-            Access::Row | Access::RowPrefix => encoding::index_prefix(table, 0),
-            Access::Index(index) => encoding::index_prefix(table, index.id.0),
-            Access::None => {
-                return Err(SqlError::not_supported("a foreign key without an index"));
-            }
+        let Some(key) = access.key() else {
+            return Err(SqlError::not_supported("a foreign key without an index"));
         };
+        let mut prefix = encoding::index_prefix(table, key.0);
         let skipped = prefix.len();
-        self.encode(table, columns, values, &mut prefix)?;
+        self.encode((table, key), columns, values, &mut prefix)?;
         let suffix = |key: &[u8]| key.get(skipped..).unwrap_or_default().to_vec();
         match access {
             Access::Row => {
@@ -62,21 +59,17 @@ impl ForeignKeys<'_> {
         }
     }
 
-    /// Appends the key columns for `values` of `columns`.
+    /// Appends the columns of a key for `values` of `columns`.
     pub(super) fn encode(
         &self,
-        table: &Table,
+        (table, of): (&Table, IndexId),
         columns: &[usize],
         values: &[Value],
         key: &mut Vec<u8>,
     ) -> SqlResult<()> {
         let tz = &self.context.eval.time_zone;
         for (&at, value) in columns.iter().zip(values) {
-            let column = table
-                .columns
-                .get(at)
-                .ok_or_else(|| SqlError::internal("a foreign key names no column"))?;
-            encoding::encode_key_column(value, &column.ty, None, tz, key)?;
+            encoding::encode_key_part(table, of, (at, None), value, tz, key)?;
         }
         Ok(())
     }

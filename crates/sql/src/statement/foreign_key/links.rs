@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::binder::BindContext;
-use crate::catalog::{Catalog, ForeignKey, Index, Table, TableId};
+use crate::catalog::{Catalog, ForeignKey, Index, IndexId, ROWS, Table, TableId};
 use crate::error::SqlResult;
 use crate::statement::generated::Computed;
 use crate::statement::target::position;
@@ -53,6 +53,17 @@ pub(in crate::statement) enum Access {
     Index(Box<Index>),
     /// No index: created without one under `foreign_key_checks = 0`.
     None,
+}
+
+impl Access {
+    /// The key of the table that rows are found by.
+    pub(in crate::statement) fn key(&self) -> Option<IndexId> {
+        match self {
+            Access::Row | Access::RowPrefix => Some(ROWS),
+            Access::Index(index) => Some(index.id),
+            Access::None => None,
+        }
+    }
 }
 
 /// Links of `table` and of every table its deletions and updates may reach.

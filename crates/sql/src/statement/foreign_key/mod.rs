@@ -17,7 +17,7 @@ use manxdb_txn::ReadMode;
 
 use super::owners::subjects;
 use super::rows::RowWriter;
-use crate::catalog::{ForeignKeyAction, Table, TableId};
+use crate::catalog::{ForeignKeyAction, ROWS, Table, TableId};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::ExecContext;
 use crate::types::{Row, Value};
@@ -126,7 +126,7 @@ impl ForeignKeys<'_> {
             [suffix] => subjects::may_gain(txn, table, suffix, true),
             _ if parent.columns == table.primary_key => {
                 let mut suffix = Vec::new();
-                self.encode(table, &parent.columns, wanted, &mut suffix)?;
+                self.encode((table, ROWS), &parent.columns, wanted, &mut suffix)?;
                 subjects::may_gain(txn, table, &suffix, false)
             }
             _ => Ok(()),

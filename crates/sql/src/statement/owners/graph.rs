@@ -8,7 +8,7 @@ use manxdb_ownership::EdgeKind;
 use manxdb_storage::KeyRange;
 
 use super::keys::KeyRule;
-use crate::catalog::{Catalog, ForeignKey, Table, TableId};
+use crate::catalog::{Catalog, ForeignKey, ROWS, Table, TableId};
 use crate::encoding;
 use crate::error::SqlResult;
 use crate::statement::foreign_key::{Access, access};
@@ -273,10 +273,10 @@ impl OwnerLink {
         let mut suffix = Vec::with_capacity(16);
         for (place, at) in self.order.iter().zip(&target.primary_key) {
             let value = self.columns.get(*place).and_then(|from| row.get(*from));
-            let (Some(value), Some(column)) = (value, target.columns.get(*at)) else {
+            let Some(value) = value else {
                 return Ok(None);
             };
-            encoding::encode_key_column(value, &column.ty, None, tz, &mut suffix)?;
+            encoding::encode_key_part(target, ROWS, (*at, None), value, tz, &mut suffix)?;
         }
         Ok(Some((target.id, suffix)))
     }
@@ -288,11 +288,10 @@ impl OwnerLink {
         row: &[Value],
         tz: &TimeZone,
     ) -> SqlResult<Option<(KeyRange, Option<usize>)>> {
-        let (mut prefix, in_key) = match &self.access {
-            Access::Row | Access::RowPrefix => (encoding::index_prefix(&self.from, 0), true),
-            Access::Index(index) => (encoding::index_prefix(&self.from, index.id.0), false),
-            Access::None => return Ok(None),
+        let Some(key) = self.access.key() else {
+            return Ok(None);
         };
+        let (mut prefix, in_key) = (encoding::index_prefix(&self.from, key.0), key == ROWS);
         let head = prefix.len();
         let Some(target) = &self.target else {
             return Ok(None);
@@ -300,12 +299,10 @@ impl OwnerLink {
         for (place, from) in self.columns.iter().enumerate() {
             let key_place = self.order.iter().position(|other| *other == place);
             let at = key_place.and_then(|place| target.primary_key.get(place));
-            let (Some(value), Some(column)) =
-                (at.and_then(|at| row.get(*at)), self.from.columns.get(*from))
-            else {
+            let Some(value) = at.and_then(|at| row.get(*at)) else {
                 return Ok(None);
             };
-            encoding::encode_key_column(value, &column.ty, None, tz, &mut prefix)?;
+            encoding::encode_key_part(&self.from, key, (*from, None), value, tz, &mut prefix)?;
         }
         Ok(Some((KeyRange::prefix(&prefix), in_key.then_some(head))))
     }

@@ -11,6 +11,8 @@ pub enum OwnershipMutant {
     SkippedDependents,
     /// New rows are not sealed.
     PlainRow,
+    /// New keys of indexes and rows are not blinded.
+    PlainKey,
     /// Rows below one that gets another key keep the old one.
     KeptBelow,
     /// Keys of a person who is forgotten are not ordered to be erased.

@@ -6,6 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod blinding;
 mod keys;
 
 use std::path::Path;

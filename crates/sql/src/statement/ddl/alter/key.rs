@@ -22,9 +22,9 @@ pub(in crate::statement::ddl) fn create_index(
     change(context, &database, &table, &annotations, &|builder, _| {
         let parts = builder.key_parts(&create.columns, name.as_deref())?;
         let comment = index_comment(&create.index_options);
-        builder
-            .add_index(name.as_deref(), parts, create.unique, comment)
-            .map(drop)
+        let id = builder.add_index(name.as_deref(), parts, create.unique, comment)?;
+        builder.note_order(id, &create.index_options);
+        Ok(())
     })?;
     Ok(done(0))
 }

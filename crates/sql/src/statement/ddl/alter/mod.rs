@@ -106,6 +106,10 @@ fn apply(builder: &mut Builder<'_>, effects: &mut Effects, action: &AlterAction)
         }
         AlterAction::Ownership(change) => ownership::apply(builder, change),
         AlterAction::OrderBy => order_by(builder),
+        AlterAction::Rebuild => {
+            effects.rebuilds = true;
+            Ok(())
+        }
         AlterAction::Nothing => Ok(()),
     }
 }
@@ -172,7 +176,9 @@ fn option(
             builder.table.collation =
                 collation(None, Some(value))?.unwrap_or(builder.table.collation);
         }
-        // ENGINE, ROW_FORMAT and their kin describe a store we do not have.
+        // Tables are made anew by it in MySQL.
+        "ENGINE" => effects.rebuilds = true,
+        // ROW_FORMAT and its kin describe a store we do not have.
         _ => {}
     }
     Ok(())
