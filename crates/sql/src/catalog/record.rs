@@ -23,8 +23,8 @@
 //! made behind it, while ALTER TABLE makes one: who did not know would not note its changes. Format 4 is
 //! a table that says whose its rows are: what format 2 holds, that id or none, and what was decided
 //! ([`OwnershipRecord`]). Format 5 is format 4 with what is blinded in the table's keys behind it
-//! ([`Blinding`]), and how long its rows are kept ([`Retention`]), if that is said; keys of a table in an
-//! earlier format are plain. A record is written in the lowest format that can hold
+//! ([`Blinding`]); keys of a table in an earlier format are plain. Format 6 is format 5
+//! with how long its rows are kept behind it. A record is written in the lowest format that can hold
 //! it, so that an older release goes on reading what it understands and refuses only the rest.
 //!
 //! Version and id stand outside the body, so that a statement can check in one read and no
@@ -50,8 +50,10 @@ const BEING_COPIED: u8 = 3;
 /// As [`WITH_GENERATED`], followed by the id of a copy, if one is being made, and by
 /// [`OwnershipRecord`].
 const OWNED: u8 = 4;
-/// As [`OWNED`], followed by [`Blinding`] and, if there is one, the [`Retention`] of its rows.
-const EXTENDED: u8 = 5;
+/// As [`OWNED`], followed by [`Blinding`].
+const BLINDED: u8 = 5;
+/// As [`BLINDED`], followed by the [`Retention`] of its rows.
+const RETAINED: u8 = 6;
 const HEADER: usize = 18;
 
 /// What a record describes.
@@ -255,9 +257,10 @@ impl Record {
         let kind = header[1];
         match header[0] {
             PLAIN => {}
-            WITH_GENERATED | BEING_COPIED | OWNED | EXTENDED if kind == Kind::Table as u8 => {}
+            WITH_GENERATED | BEING_COPIED | OWNED | BLINDED | RETAINED
+                if kind == Kind::Table as u8 => {}
             format => {
-                let message = format!("catalog record of format {format}, this is {EXTENDED}");
+                let message = format!("catalog record of format {format}, this is {RETAINED}");
                 return Err(SqlError::new(1712, "HY000", message));
             }
         }
@@ -279,7 +282,8 @@ impl Record {
                 Record::Table(table)
             }
             2 if header[0] == OWNED => Record::Table(decode_owned(open(body)?)?),
-            2 if header[0] == EXTENDED => Record::Table(decode_extended(open(body)?)?),
+            2 if header[0] == BLINDED => Record::Table(decode_blinded(open(body)?)?),
+            2 if header[0] == RETAINED => Record::Table(decode_retained(open(body)?)?),
             2 => Record::Table(Box::new(open(body)?)),
             3 => Record::View(open(body)?),
             5 => Record::MaterializedView(open(body)?),
@@ -324,13 +328,16 @@ fn encode_table(table: &Table) -> SqlResult<Vec<u8>> {
         };
         let body = postcard::to_stdvec(&(table, generated))
             .map_err(|error| SqlError::internal(format!("catalog record: {error}")))?;
-        let retention = &table.ownership.retention;
-        let owned = (body, table.copying, owned);
-        if is_said || retention.is_some() {
-            let body = &(owned, &table.blinding, retention);
-            return seal(EXTENDED, Kind::Table, version, id, body);
+        let copy = table.copying;
+        if let Some(retention) = &table.ownership.retention {
+            let body = ((body, copy, owned, &table.blinding), retention);
+            return seal(RETAINED, Kind::Table, version, id, &body);
         }
-        return seal(OWNED, Kind::Table, version, id, &owned);
+        if is_said {
+            let body = (body, copy, owned, &table.blinding);
+            return seal(BLINDED, Kind::Table, version, id, &body);
+        }
+        return seal(OWNED, Kind::Table, version, id, &(body, copy, owned));
     }
     if let Some(copy) = table.copying {
         let body = postcard::to_stdvec(&(table, generated))
@@ -364,8 +371,17 @@ fn decode_with_generated(body: &[u8]) -> SqlResult<Box<Table>> {
 /// The body of an [`OWNED`] record.
 type OwnedBody = (Vec<u8>, Option<TableId>, OwnershipRecord);
 
-/// The body of an [`EXTENDED`] record.
-type ExtendedBody = (OwnedBody, Blinding, Option<Retention>);
+/// The body of a [`BLINDED`] record.
+type BlindedBody = (Vec<u8>, Option<TableId>, OwnershipRecord, Blinding);
+
+/// The body of a [`RETAINED`] record.
+type RetainedBody = (BlindedBody, Retention);
+
+fn decode_retained((blinded, retention): RetainedBody) -> SqlResult<Box<Table>> {
+    let mut table = decode_blinded(blinded)?;
+    table.ownership.retention = Some(retention);
+    Ok(table)
+}
 
 fn decode_owned((generated, copy, owned): OwnedBody) -> SqlResult<Box<Table>> {
     let mut table = decode_with_generated(&generated)?;
@@ -380,14 +396,13 @@ fn decode_owned((generated, copy, owned): OwnedBody) -> SqlResult<Box<Table>> {
     Ok(table)
 }
 
-fn decode_extended((owned, blinding, retention): ExtendedBody) -> SqlResult<Box<Table>> {
-    let mut table = decode_owned(owned)?;
+fn decode_blinded((generated, copy, owned, blinding): BlindedBody) -> SqlResult<Box<Table>> {
+    let mut table = decode_owned((generated, copy, owned))?;
     if !blinding.is_whole() {
         let text = "a catalog record cannot be read";
         return Err(SqlError::new(1712, "HY000", text));
     }
     table.blinding = blinding;
-    table.ownership.retention = retention;
     Ok(table)
 }
 
@@ -535,7 +550,7 @@ mod tests {
         blinded.blinding.decide(keys, key).unwrap();
         let record = Record::Table(Box::new(blinded.clone()));
         let bytes = record.encode().unwrap();
-        assert_eq!(bytes[0], EXTENDED);
+        assert_eq!(bytes[0], BLINDED);
         assert_eq!(Record::decode(&bytes).unwrap(), record);
         assert!(blinded.blinds(crate::catalog::ROWS, 0));
         let mut owned = table(None);
@@ -622,9 +637,9 @@ mod tests {
         let mut bytes = Record::Table(Box::new(table(None)))
             .encode()
             .expect("encodes");
-        bytes[0] = EXTENDED + 1;
+        bytes[0] = RETAINED + 1;
         let error = Record::decode(&bytes).expect_err("refused");
-        assert!(error.message.contains("format 6"), "{}", error.message);
+        assert!(error.message.contains("format 7"), "{}", error.message);
     }
 
     #[test]

@@ -22,9 +22,9 @@ const ANNOTATION_WORDS: [&str; 11] = [
     "ONLY",
     "ON",
     "UNOWNED",
+    "RETAIN",
     "PERSONAL",
     "ORDERED",
-    "RETAIN",
 ];
 
 /// One statement of a text, not parsed yet.

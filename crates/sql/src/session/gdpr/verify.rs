@@ -12,8 +12,8 @@ use manxdb_vault::KeyId;
 use sqlparser::ast::{Expr, ObjectName};
 
 use super::replay::scan;
-use crate::catalog::{Catalog, ForeignKey, Table, ownership};
-use crate::encoding::{self, KEY_HEAD, encode_key_column};
+use crate::catalog::{Catalog, ForeignKey, ROWS, Table, ownership};
+use crate::encoding::{self, KEY_HEAD, encode_key_part};
 use crate::error::SqlResult;
 use crate::session::ResultSink;
 use crate::session::session::Session;
@@ -227,13 +227,20 @@ impl Search<'_> {
     fn target(&self, key: &ForeignKey, row: &[Value]) -> Option<Vec<u8>> {
         let mut suffix = Vec::new();
         for at in &self.person.primary_key {
-            let column = self.person.columns.get(*at)?;
             let mut referred = key.ref_columns.iter();
             let place = referred.position(|name| position(&self.person, name) == Some(*at))?;
             let value = row
                 .get(*key.columns.get(place)?)
                 .filter(|value| !value.is_null())?;
-            encode_key_column(value, &column.ty, None, &self.zone, &mut suffix).ok()?;
+            encode_key_part(
+                &self.person,
+                ROWS,
+                (*at, None),
+                value,
+                &self.zone,
+                &mut suffix,
+            )
+            .ok()?;
         }
         Some(suffix)
     }
