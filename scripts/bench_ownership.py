@@ -1,7 +1,8 @@
 """What ownership costs: CPU of the server process a row and a statement, of one schema without annotations,
 with them, and with rows sealed and keys blinded; FORGET against DELETE and GET against SELECT of the same rows.
 
-    PYTHONPATH=tests scripts/bench_ownership.py --binary target/release/manxdb [--rounds 3] [--sizes 1000,10000,100000]
+    PYTHONPATH=tests scripts/bench_ownership.py --binary target/release/manxdb [--rounds 3] [--statements 3000]
+        [--sizes 1000,10000,100000]
 
 Prints tables in Markdown. CPU is the process's own, so that a machine which others use too changes it less
 than times; the systems alternate, and the median of the rounds is shown.
@@ -29,7 +30,6 @@ OWNED = PLAIN.replace("CREATE TABLE users", "CREATE DATA_SUBJECT TABLE users").r
 SYSTEMS = {"plain": PLAIN, "annotated": OWNED, "sealed": OWNED}
 PEOPLE = 200
 POSTS = 50
-STATEMENTS = 3000
 BODY = "x" * 150
 
 
@@ -81,7 +81,7 @@ class System:
         self.server.stop()
 
 
-def one_round(system):
+def one_round(system, statements):
     """{what: microseconds of CPU a row or statement}."""
     def fill():
         for number in range(PEOPLE):
@@ -89,7 +89,7 @@ def one_round(system):
 
     def repeat(sql):
         def work():
-            for at in range(STATEMENTS):
+            for at in range(statements):
                 system.run(sql(at))
         return work
 
@@ -101,7 +101,7 @@ def one_round(system):
             ("select by text with an index", lambda at: f"SELECT * FROM posts WHERE title = 'title {at % PEOPLE}-{at % POSTS}'"),
             ("select of a person's rows", lambda at: f"SELECT * FROM posts WHERE user_id = {at % PEOPLE}"),
             ("update by primary key", lambda at: f"UPDATE posts SET body = '{at}' WHERE id = {at * 7 % posts + 1}")):
-        found[what] = system.cpu(repeat(sql)) / STATEMENTS
+        found[what] = system.cpu(repeat(sql)) / statements
     return found
 
 
@@ -113,7 +113,7 @@ def statements(options, scratch):
         for name in order:
             with tempfile.TemporaryDirectory(dir=scratch) as place:
                 system = System(options.binary, name, Path(place))
-                rounds[name].append(one_round(system))
+                rounds[name].append(one_round(system, options.statements))
                 system.stop()
     print("| CPU µs | plain | annotated | sealed | annotated ÷ plain | sealed ÷ plain |")
     print("|---|---|---|---|---|---|")
@@ -155,6 +155,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--statements", type=int, default=3000, help="of each kind in a round")
     parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",")],
                         default=[1_000, 10_000, 100_000])
     options = parser.parse_args()
