@@ -8,8 +8,9 @@ use super::tree::{Show, Special};
 use super::words::{expect, name, peek_is, take, take_all, take_any};
 
 /// Spellings of two words or more and their first spelling.
-const LONG: [(&[&str], &str); 26] = [
+const LONG: [(&[&str], &str); 27] = [
     (&["MATERIALIZED", "VIEWS"], "MATERIALIZED VIEWS"),
+    (&["VIEW", "CANDIDATES"], "VIEW CANDIDATES"),
     (&["GDPR", "REQUESTS"], "GDPR REQUESTS"),
     (&["TABLE", "STATUS"], "TABLE STATUS"),
     (&["OPEN", "TABLES"], "OPEN TABLES"),

@@ -52,6 +52,7 @@ mod state;
 mod temporary;
 mod transaction;
 mod variables;
+mod view_candidates;
 mod views;
 mod waiter;
 

@@ -64,6 +64,7 @@ impl Session {
                 self.send_rows(&names, &[], sink, more)
             }
             "MATERIALIZED VIEWS" => self.show_materialized(show.database.as_deref(), sink, more),
+            "VIEW CANDIDATES" => self.show_candidates(show.database.as_deref(), sink, more),
             "GDPR REQUESTS" => self.show_requests(sink, more),
             "BINARY LOGS" => Err(no_binary_log()),
             "MASTER STATUS" => self.send_rows(&MASTER_STATUS, &[], sink, more),
