@@ -7,7 +7,8 @@ the server starts again on the same directory and the books are checked:
 1. the sum of all balances is what it was;
 2. every acknowledged ledger row is there, and no row that nobody wrote;
 3. each balance is what the ledger says (no half transaction);
-4. an index agrees with the table, also while indexes come and go.
+4. an index agrees with the table, also while indexes come and go;
+5. materialized views, which the load reads and which hold nothing after a start, answer what the tables say.
 
     run.py [--cycles 200] [--seed 1] [--durability sync|async]
 """
@@ -27,6 +28,9 @@ from harness.servers import PASSWORD, Manxdb, Mariadb
 ACCOUNTS = 16
 START_BALANCE = 1000
 WORKERS = 6
+VIEWS = """CREATE MATERIALIZED VIEW rows_of_source AS SELECT COUNT(*), COUNT(note) FROM ledger WHERE source = ?;
+CREATE MATERIALIZED VIEW moved AS SELECT account.id, COUNT(*), SUM(amount) FROM account
+    JOIN ledger ON ledger.source = account.id WHERE account.id = ? GROUP BY account.id"""
 SCHEMA = f"""CREATE DATABASE bank;
 CREATE TABLE bank.account (id INT PRIMARY KEY, balance BIGINT NOT NULL);
 CREATE TABLE bank.ledger (worker INT, seq BIGINT, source INT NOT NULL, target INT NOT NULL,
@@ -87,10 +91,17 @@ class Worker(threading.Thread):
             raise
         self.acknowledged.append(sequence)
         self.uncertain = []
+        if sequence % 3 == 0:
+            # Keys of views are filled, and read, while others commit.
+            cursor.execute(ROWS_OF_SOURCE % source)
+            cursor.execute(MOVED % target)
         self.next = sequence + 1
         self.progress.one()
 
 
+ROWS_OF_SOURCE = "SELECT COUNT(*), COUNT(note) FROM ledger WHERE source = %s"
+MOVED = "SELECT account.id, COUNT(*), SUM(amount) FROM account JOIN ledger ON ledger.source = account.id " \
+        "WHERE account.id = %s GROUP BY account.id"
 LEDGER_ROW = "INSERT INTO ledger (worker, seq, source, target, amount, note) VALUES (%s, %s, %s, %s, %s, %s)"
 
 
@@ -161,13 +172,31 @@ def check_books(port, acknowledged, allowed):
         by_source[source] += 1
     half = {account for account in computed if computed[account] != balances.get(account)}
     assert not half, f"balances of {sorted(half)} differ from the ledger"
+    check_views(cursor, by_source)
     for source, count in by_source.items():
-        got = rows(cursor, f"SELECT COUNT(*), COUNT(note) FROM ledger WHERE source = {source}")[0][0]
+        got = rows(cursor, f"SELECT COUNT(*), COUNT(note) FROM ledger WHERE source = {source} AND seq = seq")[0][0]
         assert got == count, f"the index by_source finds {got} of {count} rows"
     zero = sum(1 for row in ledger if row[4] == 0)
     got = rows(cursor, "SELECT COUNT(*), COUNT(note) FROM ledger WHERE amount = 0")[0][0]
     assert got == zero, f"amount = 0 finds {got} of {zero} rows"
     return present
+
+
+def check_views(cursor, by_source):
+    """Raises when a view holds anything after the start, or answers something else than its tables."""
+    try:
+        held = rows(cursor, "SHOW MATERIALIZED VIEWS FROM bank")
+    except pymysql.err.Error:
+        return  # MariaDB
+    assert [row[3:5] for row in held] == [(0, 0)] * 2, f"views are not empty after a start: {held}"
+    for source, count in by_source.items():
+        base = rows(cursor, (MOVED % source).replace("GROUP", "AND seq = seq GROUP"))
+        for filled in ("is filled", "is filled already"):
+            got = rows(cursor, ROWS_OF_SOURCE % source)[0][0]
+            assert got == count, f"the view that {filled} has {got} of {count} rows"
+            assert rows(cursor, MOVED % source) == base, f"the view of a join that {filled} answers otherwise"
+    hits = [row[5] for row in rows(cursor, "SHOW MATERIALIZED VIEWS FROM bank")]
+    assert all(hits), f"views did not answer: {hits}"
 
 
 def run_cycle(server, number, source, books):
@@ -215,6 +244,10 @@ def main():
         cursor = connect(server.port, None).cursor()
         for statement in SCHEMA.split(";\n"):
             cursor.execute(statement)
+        if binary:
+            cursor.execute("USE bank")
+            for statement in VIEWS.split(";\n"):
+                cursor.execute(statement)
         cursor.executemany("INSERT INTO bank.account VALUES (%s, %s)",
                            [(number, START_BALANCE) for number in range(ACCOUNTS)])
         books = {"acknowledged": set(), "next": [1] * WORKERS}

@@ -299,7 +299,7 @@ impl Running {
         stop.load(Ordering::SeqCst) || instance.shutdown_requested()
     }
 
-    /// Analyzes tables of which much has changed.
+    /// Analyzes tables of which much has changed, and makes views for what is often read.
     fn keep_statistics(&self, stop: &Arc<AtomicBool>) {
         let instance = &self.server.instance;
         while !Self::is_ending(instance, stop) {
@@ -310,6 +310,9 @@ impl Running {
                 && !Self::is_ending(instance, stop)
             {
                 tracing::warn!("a table is not analyzed: {error}");
+            }
+            if let Err(error) = instance.tend_views() {
+                tracing::warn!("materialized views are not made by themselves: {error}");
             }
         }
     }

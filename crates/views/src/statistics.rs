@@ -19,6 +19,21 @@ pub struct ViewStatistics {
     pub changes: u64,
 }
 
+impl std::ops::Add for ViewStatistics {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            keys: self.keys + other.keys,
+            bytes: self.bytes + other.bytes,
+            hits: self.hits + other.hits,
+            misses: self.misses + other.misses,
+            evictions: self.evictions + other.evictions,
+            changes: self.changes + other.changes,
+        }
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Counters {
     pub hits: AtomicU64,

@@ -379,3 +379,12 @@ pub struct MaterializedView {
     /// Grows with every change.
     pub schema_version: u64,
 }
+
+impl MaterializedView {
+    /// Whether both are of one name in one database.
+    #[must_use]
+    pub fn is_named_as(&self, other: &Self) -> bool {
+        self.database.eq_ignore_ascii_case(&other.database)
+            && self.name.eq_ignore_ascii_case(&other.name)
+    }
+}

@@ -83,7 +83,8 @@ pub struct ExecContext<'a> {
 }
 
 /// Runs `plan`; `outer` are rows of enclosing queries, innermost first. Stops early when `each`
-/// returns false. `mode` overrides the read mode of the plan's base tables for UPDATE and DELETE.
+/// returns false. `mode` overrides the read mode of the plan's base tables for UPDATE and DELETE. How
+/// many rows its operators have touched.
 ///
 /// # Errors
 /// Evaluation, storage, interruption; 1038 past the memory limit.
@@ -93,10 +94,11 @@ pub fn run(
     outer: &[&[Value]],
     mode: Option<ReadMode>,
     each: &mut dyn FnMut(Row) -> SqlResult<bool>,
-) -> SqlResult<()> {
+) -> SqlResult<u64> {
     let reading = Reading::of(context);
     let run = Run::new(&reading, outer, mode.unwrap_or(plan.read_mode), None);
-    pull(&run, plan, Demand::All, each)
+    pull(&run, plan, Demand::All, each)?;
+    Ok(run.touched())
 }
 
 /// As [`run`], measuring every operator; for EXPLAIN ANALYZE. Rows are dropped.

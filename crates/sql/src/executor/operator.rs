@@ -28,7 +28,7 @@ use crate::planner::physical::{JoinKind, Node};
 use crate::types::{Row, Value};
 
 /// Rows between two looks at KILL and time-outs.
-const CHECK_EVERY: u32 = 256;
+const CHECK_EVERY: u64 = 256;
 
 /// The part of an [`ExecContext`] that reading needs.
 pub(super) struct Reading<'a> {
@@ -70,7 +70,7 @@ pub(super) struct Run<'a> {
     pub analysis: Option<&'a Analysis>,
     /// What is read now is read as before a commit: see [`Node::Before`].
     is_before: Cell<bool>,
-    ticks: Cell<u32>,
+    touched: Cell<u64>,
 }
 
 impl<'a> Run<'a> {
@@ -89,7 +89,7 @@ impl<'a> Run<'a> {
             view_rows: RefCell::default(),
             analysis,
             is_before: Cell::new(false),
-            ticks: Cell::new(0),
+            touched: Cell::new(0),
         }
     }
 
@@ -111,14 +111,17 @@ impl<'a> Run<'a> {
 
     /// To be called for every row touched.
     pub fn tick(&self) -> SqlResult<()> {
-        let ticks = self.ticks.get() + 1;
-        if ticks < CHECK_EVERY {
-            self.ticks.set(ticks);
-            return Ok(());
+        let touched = self.touched.get() + 1;
+        self.touched.set(touched);
+        if touched.is_multiple_of(CHECK_EVERY) {
+            self.context.waiter.check()?;
         }
-        self.ticks.set(0);
-        self.context.waiter.check()?;
         Ok(())
+    }
+
+    /// Rows that were touched so far, by all operators.
+    pub fn touched(&self) -> u64 {
+        self.touched.get()
     }
 
     /// Whether reading before a row is asked for is harmless, when this many of them will be: a

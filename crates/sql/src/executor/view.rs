@@ -1,5 +1,7 @@
 //! Reading from a materialized view: a hit, a fill, or the base plan.
 
+use std::cell::Cell;
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::vec::IntoIter;
 
@@ -8,11 +10,19 @@ use manxdb_txn::{ReadMode, Transaction, Waiter};
 use super::memory::row_bytes;
 use super::operator::{BoxedOperator, Demand, Making, Operator, Reading, Run, build};
 use crate::error::SqlResult;
-use crate::expr::EvalContext;
+use crate::expr::{EvalContext, Expr};
 use crate::planner::delta::CHANGED;
 use crate::planner::physical::{Node, ViewLookup};
 use crate::types::{Row, Value};
-use crate::views::{DIV_PRECISION_INCREMENT, HeldTable, NoTables, Read};
+use crate::views::{DIV_PRECISION_INCREMENT, HeldTable, NoTables, Read, fill_of};
+
+/// A key that a reader asks for.
+struct AskedKey<'p> {
+    /// What its columns are equal to.
+    expressions: Vec<&'p Expr>,
+    /// As the view has it.
+    bytes: Vec<u8>,
+}
 
 /// The answer of a view, or of the base plan.
 pub(super) struct ViewOp<'p> {
@@ -38,6 +48,7 @@ impl<'p> ViewOp<'p> {
         if run.mode != ReadMode::Plain
             || eval.div_precision_increment != DIV_PRECISION_INCREMENT
             || !self.lookup.guards.iter().all(is_guarded)
+            || !self.is_within(run)?
         {
             return Ok(None);
         }
@@ -50,42 +61,128 @@ impl<'p> ViewOp<'p> {
         let Some(at) = run.context.txn.unwritten_version(&ranges)? else {
             return Ok(None);
         };
-        let keys = self.lookup.keys.iter().map(|key| run.eval(key, &[]));
-        let keys = keys.collect::<SqlResult<Row>>()?;
-        match self.lookup.view.read(&keys, at)? {
+        let Some(keys) = self.keys(run)? else {
+            return Ok(None);
+        };
+        let (mut all, mut bytes) = (Vec::new(), 0);
+        for key in &keys {
+            let Some(rows) = self.held_under(run, key, at)? else {
+                return Ok(None);
+            };
+            if keys.len() > 1 {
+                bytes += rows.iter().map(row_bytes).sum::<usize>();
+                if bytes > self.bytes_max(run) {
+                    return Ok(None);
+                }
+            }
+            all.extend(rows);
+        }
+        Ok(Some(all))
+    }
+
+    /// Whether no more rows are asked for than the view holds of each key.
+    fn is_within(&self, run: &Run<'_>) -> SqlResult<bool> {
+        let Some((limit, held)) = &self.lookup.first else {
+            return Ok(true);
+        };
+        let mut wanted = 0_usize;
+        for part in [limit.count.as_ref(), limit.offset.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            let rows = match run.eval(part, &[])? {
+                Value::Int(number) => usize::try_from(number).ok(),
+                Value::UInt(number) => usize::try_from(number).ok(),
+                _ => None,
+            };
+            match rows.and_then(|rows| wanted.checked_add(rows)) {
+                Some(sum) => wanted = sum,
+                None => return Ok(false),
+            }
+        }
+        Ok(limit.count.is_some() && wanted <= *held)
+    }
+
+    /// The keys that are asked for, each once; `None` when the view cannot tell one of them.
+    fn keys(&self, run: &Run<'_>) -> SqlResult<Option<Vec<AskedKey<'p>>>> {
+        let mut combined: Vec<(Vec<&'p Expr>, Row)> = vec![(Vec::new(), Row::new())];
+        for choices in &self.lookup.keys {
+            let mut values = Vec::new();
+            for choice in choices {
+                let value = run.eval(choice, &[])?;
+                // IN is true for no row because of a NULL; alone the base plan has to say so.
+                if choices.len() == 1 || !value.is_null() {
+                    values.push((choice, value));
+                }
+            }
+            let extended = combined.iter().flat_map(|(expressions, row)| {
+                values.iter().map(move |(expression, value)| {
+                    let (mut expressions, mut row) = (expressions.clone(), row.clone());
+                    expressions.push(*expression);
+                    row.push(value.clone());
+                    (expressions, row)
+                })
+            });
+            combined = extended.collect();
+        }
+        let mut seen = HashSet::new();
+        let mut keys = Vec::new();
+        for (expressions, values) in combined {
+            let Some(bytes) = self.lookup.view.key(&values) else {
+                return Ok(None);
+            };
+            if seen.insert(bytes.clone()) {
+                keys.push(AskedKey { expressions, bytes });
+            }
+        }
+        Ok(Some(keys))
+    }
+
+    /// What the view holds under a key, which is filled if it was not.
+    fn held_under(
+        &self,
+        run: &Run<'_>,
+        key: &AskedKey<'_>,
+        at: manxdb_storage::Version,
+    ) -> SqlResult<Option<Vec<Row>>> {
+        let view = &self.lookup.view;
+        match view.read(&key.bytes, at)? {
             Read::Hit(rows) => Ok(Some(rows)),
             Read::Base => Ok(None),
             Read::Fill(fill) => {
-                let Some(rows) = self.fill_rows(run)? else {
+                let plan = fill_of(&view.shape, &key.expressions);
+                let Some(rows) = self.fill_rows(run, &plan)? else {
                     return Ok(None);
                 };
-                let Some(held) = self.lookup.view.held(rows) else {
+                let Some(held) = view.held(rows) else {
                     return Ok(None);
                 };
                 let rows = held.rows()?;
                 fill.finish(held);
-                self.lookup.view.keep_limit();
+                view.keep_limit();
                 Ok(Some(rows))
             }
         }
     }
 
-    /// The rows of the key by the fill's plan; `None` when they are too many to be held, or a
+    /// Bytes of rows that the reader may be given.
+    fn bytes_max(&self, run: &Run<'_>) -> usize {
+        let view = &self.lookup.view;
+        view.key_bytes_max().min(run.context.memory_limit / 4)
+    }
+
+    /// The rows of a key by the fill's plan; `None` when they are too many to be held, or a
     /// condition warned, which later readers would not hear of.
-    fn fill_rows(&self, run: &Run<'_>) -> SqlResult<Option<Vec<Row>>> {
+    fn fill_rows(&self, run: &Run<'_>, plan: &Node) -> SqlResult<Option<Vec<Row>>> {
         let whole = Making {
             measured: false,
             demand: Demand::All,
         };
         let warned = run.context.eval.warnings.borrow().len();
-        let mut source = build(&self.lookup.fill, whole);
+        let mut source = build(plan, whole);
         source.open(run, &[])?;
         let (mut rows, mut bytes) = (Vec::new(), 0);
-        let most = self
-            .lookup
-            .view
-            .key_bytes_max()
-            .min(run.context.memory_limit / 4);
+        let most = self.bytes_max(run);
         while let Some(row) = source.next(run)? {
             run.tick()?;
             bytes += row_bytes(&row);
@@ -165,6 +262,8 @@ pub(crate) struct Upkeep<'a> {
     pub before: &'a Transaction,
     pub waiter: &'a dyn Waiter,
     pub eval: &'a EvalContext<'a>,
+    /// Counts rows that deltas touch.
+    pub touched: &'a Cell<u64>,
 }
 
 /// Bytes that the deltas of one commit may take in sorts and hash tables.
@@ -201,5 +300,6 @@ pub(crate) fn upkeep_rows(
     while let Some(row) = source.next(&run)? {
         rows.push(row);
     }
+    upkeep.touched.set(upkeep.touched.get() + run.touched());
     Ok(rows)
 }

@@ -8,8 +8,9 @@ use super::tree::{Show, Special};
 use super::words::{expect, name, peek_is, take, take_all, take_any};
 
 /// Spellings of two words or more and their first spelling.
-const LONG: [(&[&str], &str); 28] = [
+const LONG: [(&[&str], &str); 29] = [
     (&["MATERIALIZED", "VIEWS"], "MATERIALIZED VIEWS"),
+    (&["VIEW", "CANDIDATES"], "VIEW CANDIDATES"),
     (&["GDPR", "REQUESTS"], "GDPR REQUESTS"),
     (&["GDPR", "HOLDS"], "GDPR HOLDS"),
     (&["GDPR", "AUDIT"], "GDPR AUDIT"),

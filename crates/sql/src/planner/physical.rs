@@ -359,14 +359,14 @@ pub struct Recursive {
 pub struct ViewLookup {
     /// The view.
     pub view: Arc<Maintained>,
-    /// The key, one expression a column.
-    pub keys: Vec<Expr>,
+    /// For each column of the key, the values that are asked for: one, or those of IN.
+    pub keys: Vec<Vec<Expr>>,
     /// Parameters that must have these values for the view to be the one.
     pub guards: Vec<(usize, Value)>,
+    /// Where the view holds only so many first rows of a key: the LIMIT that must not go beyond.
+    pub first: Option<(Limit, usize)>,
     /// What is left to do with what the view holds: [`Node::ViewRows`] stands in it.
     pub tail: Node,
-    /// Gives the rows to fill the key with.
-    pub fill: Node,
     /// The plan without the view.
     pub base: Node,
 }

@@ -131,6 +131,9 @@ impl Instance {
                 && !table.temporary
             {
                 self.changed_rows.note(table.id, rows);
+                if self.candidates.counts() {
+                    self.candidates.note_written(table.id, rows);
+                }
             }
         }
     }

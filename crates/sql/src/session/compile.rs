@@ -1,6 +1,6 @@
 //! From a statement's text to its plan: cache, templates, parts of a query.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sqlparser::ast::{SetExpr, Statement};
 
@@ -173,6 +173,7 @@ impl Session {
             plan,
             parsed,
             catalog_version: catalog.version,
+            candidate: OnceLock::new(),
         })
     }
 

@@ -1,10 +1,13 @@
 //! A statement, parsed and, when it can be, planned.
 
+use std::sync::{Arc, OnceLock};
+
 use crate::error::SqlResult;
 use crate::parser::Parsed;
 use crate::planner::Plan;
 use crate::statement::StatementPlan;
 use crate::types::{ColumnMeta, DataType};
+use crate::views::Candidate;
 
 use super::accounts::Need;
 use super::metrics::StatementKind;
@@ -29,6 +32,8 @@ pub(crate) struct Compiled {
     pub unlimited: bool,
     /// Parameters whose values give the result columns their types.
     pub(super) shown_params: ShownParams,
+    /// Its template, once it was asked for: see [`crate::views::Candidates`].
+    pub(super) candidate: OnceLock<Option<Arc<Candidate>>>,
 }
 
 impl Compiled {
@@ -91,6 +96,7 @@ impl Compiled {
             uncut: None,
             unlimited: false,
             shown_params: ShownParams::default(),
+            candidate: OnceLock::new(),
         }
     }
 }

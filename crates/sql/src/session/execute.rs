@@ -202,9 +202,10 @@ impl Session {
         let result = self.with_context(&open.txn, params, warnings, writes, |context| match plan {
             StatementPlan::Query(plan) => {
                 let now = || self.now();
-                executor::run(context, plan, &[], None, &mut |row| {
+                let touched = executor::run(context, plan, &[], None, &mut |row| {
                     output.push(row, &plan.columns, &now)
                 })?;
+                self.note_read(compiled, plan, params, touched);
                 if let Some(uncut) = &compiled.uncut {
                     let mut all_rows = 0;
                     executor::run(context, uncut, &[], None, &mut |_| {

@@ -23,7 +23,7 @@ use crate::catalog::{CatalogStore, Sealing, Table};
 use crate::error::{SqlError, SqlResult};
 use crate::statement::owners::OwnerGraph;
 use crate::types::Value;
-use crate::views::Views;
+use crate::views::{Candidates, Views};
 
 /// One database server: catalog, accounts, global variables, sessions.
 pub struct Instance {
@@ -52,6 +52,8 @@ pub struct Instance {
     pub(super) sealing: Sealing,
     /// Materialized views in use.
     pub(super) views: Arc<Views>,
+    /// Templates of queries that might earn one.
+    pub(super) candidates: Candidates,
     /// Links of ownership, of the catalog they were last asked of.
     owner_graph: ArcSwap<(u64, Option<Arc<OwnerGraph>>)>,
     next_connection: AtomicU64,
@@ -115,6 +117,7 @@ impl Instance {
             audit,
             sealing,
             views: Arc::default(),
+            candidates: Candidates::default(),
             owner_graph: ArcSwap::default(),
             next_connection: AtomicU64::new(1),
             next_transaction: AtomicU64::new(1),

@@ -53,6 +53,7 @@ mod state;
 mod temporary;
 mod transaction;
 mod variables;
+mod view_candidates;
 mod views;
 mod waiter;
 

@@ -69,6 +69,7 @@ impl Session {
         if global {
             self.instance().globals.write().set(position, checked);
             self.bound_views();
+            self.instance().count_candidates();
             return Ok(());
         }
         self.before_session_change(definition.name, &checked)?;

@@ -10,10 +10,10 @@ use crate::parser::Parsed;
 use crate::planner::{Locking, Plan};
 use crate::statement::StatementPlan;
 use crate::types::{Row, Value};
-use crate::views::{self, Maintained, shape_of};
+use crate::views::{self, Maintained, shapes_of};
 
 /// Columns of SHOW MATERIALIZED VIEWS.
-const COLUMNS: [&str; 8] = [
+const COLUMNS: [&str; 9] = [
     "Database",
     "Name",
     "State",
@@ -22,6 +22,7 @@ const COLUMNS: [&str; 8] = [
     "Hits",
     "Misses",
     "Evictions",
+    "Delta_rows",
 ];
 
 impl Session {
@@ -50,31 +51,24 @@ impl Session {
         if base.locking != Locking::None || base.correlated || catalog.stored.is_some() {
             return None;
         }
-        let mut cuttable = None;
+        let is_read = |id: TableId| base.tables.iter().any(|(read, ..)| *read == id);
+        let mut views = Vec::new();
         for definition in catalog.all_materialized() {
-            if !self.is_read_alike(definition) {
-                continue;
-            }
-            let Some(view) = self.view_in_use(definition, catalog) else {
-                continue;
-            };
-            let is_of_view =
-                |id: &TableId| view.shape.tables.iter().any(|held| held.table.id == *id);
-            if base.tables.is_empty() || !base.tables.iter().all(|(id, ..)| is_of_view(id)) {
-                continue;
-            }
-            if cuttable.is_none() {
-                cuttable = match self.plan_as(parsed, catalog, database, true) {
-                    Ok(Some(StatementPlan::Query(plan))) => Some(plan),
-                    _ => return None,
-                };
-            }
-            let plan = cuttable.as_ref()?;
-            if let Some(answered) = views::answer(&view, base, plan) {
-                return Some(answered);
+            if self.is_read_alike(definition) {
+                let in_use = self.view_in_use(definition, catalog);
+                views.extend(in_use.into_iter().filter(|view| {
+                    let mut tables = view.shape.tables.iter();
+                    tables.all(|held| is_read(held.table.id))
+                }));
             }
         }
-        None
+        if views.is_empty() {
+            return None;
+        }
+        match self.plan_as(parsed, catalog, database, true) {
+            Ok(Some(StatementPlan::Query(cuttable))) => views::answer(&views, base, &cuttable),
+            _ => None,
+        }
     }
 
     /// Whether the session reads queries as the view's definition was read.
@@ -84,13 +78,13 @@ impl Session {
             && definition.collation == settings.collation
     }
 
-    /// The view of a definition, taken into use if it is not; `None` when its table is gone, or has
-    /// changed so that it cannot be held.
+    /// The view of a definition, taken into use if it is not, one for each of its SELECTs; none when a
+    /// table is gone, or has changed so that it cannot be held.
     fn view_in_use(
         &self,
         definition: &Arc<MaterializedView>,
         catalog: &Catalog,
-    ) -> Option<Arc<Maintained>> {
+    ) -> Vec<Arc<Maintained>> {
         let is_current = |table: &Table| {
             let known = catalog.table(&table.database, &table.name);
             known.is_ok_and(|known| {
@@ -98,10 +92,10 @@ impl Session {
             })
         };
         let instance = self.instance();
-        let make = || shape_of(definition, catalog);
+        let make = || shapes_of(definition, catalog);
         let path = instance.path.as_ref();
         let found = instance.views.in_use(path, definition, &is_current, &make);
-        found.ok().flatten()
+        found.unwrap_or_default()
     }
 
     /// SHOW MATERIALIZED VIEWS, of the current database or of all.
@@ -127,7 +121,7 @@ impl Session {
     fn shown_view(&self, definition: &Arc<MaterializedView>, catalog: &Catalog) -> Row {
         let views = &self.instance().views;
         let state = if views.is_told() {
-            match shape_of(definition, catalog) {
+            match shapes_of(definition, catalog) {
                 Ok(_) => "usable".to_string(),
                 Err(error) => error.message,
             }
@@ -146,6 +140,7 @@ impl Session {
             total(figures.hits),
             total(figures.misses),
             total(figures.evictions),
+            total(views.delta_rows(definition).unwrap_or(0)),
         ]
     }
 

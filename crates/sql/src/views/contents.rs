@@ -6,7 +6,8 @@ use std::sync::Arc;
 use manxdb_views::{Contents, Unsuited};
 
 use super::groups::Groups;
-use super::shape::{Grouping, Shape};
+use super::shape::Shape;
+use super::top::TopRows;
 use crate::error::SqlResult;
 use crate::executor::{decode_kept, encode_kept};
 use crate::types::{Row, Value};
@@ -15,7 +16,7 @@ use crate::types::{Row, Value};
 pub(super) const ENTRY_BYTES: usize = 48;
 
 /// A row that a commit adds to a key, or takes from it. Of a grouping: the values of its keys, then
-/// those of the arguments of its calls.
+/// those of the arguments of its calls. Of first rows: what it is ordered by stands behind it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RowChange {
     pub row: Row,
@@ -29,6 +30,8 @@ pub(crate) enum Held {
     Rows(Bag),
     /// Groups of them.
     Groups(Groups),
+    /// The first of them in an order.
+    Top(TopRows),
 }
 
 /// Rows as bytes, each with how often it is there.
@@ -41,14 +44,24 @@ pub(crate) struct Bag {
 impl Held {
     /// Nothing, for a view of this shape.
     pub fn new(shape: &Shape) -> Self {
-        Self::of(shape.grouping.as_ref())
+        match (&shape.grouping, &shape.top) {
+            (Some(grouping), _) => Held::Groups(Groups::new(Arc::new(grouping.clone()))),
+            (None, Some(top)) => Held::Top(TopRows::new(Arc::clone(top))),
+            (None, None) => Held::Rows(Bag::default()),
+        }
     }
 
-    fn of(grouping: Option<&Grouping>) -> Self {
-        match grouping {
-            None => Held::Rows(Bag::default()),
-            Some(grouping) => Held::Groups(Groups::new(Arc::new(grouping.clone()))),
+    /// What the rows of a fill are.
+    ///
+    /// # Errors
+    /// [`Unsuited`] when they cannot be held.
+    pub fn filled(shape: &Shape, rows: &[Row]) -> Result<Self, Unsuited> {
+        if let Some(top) = &shape.top {
+            return TopRows::filled(Arc::clone(top), rows).map(Held::Top);
         }
+        let mut held = Self::new(shape);
+        rows.iter().try_for_each(|row| held.change(row, true))?;
+        Ok(held)
     }
 
     /// Adds a row or takes it away.
@@ -56,6 +69,7 @@ impl Held {
         match self {
             Held::Rows(bag) => bag.change(row, adds),
             Held::Groups(groups) => groups.change(row, adds),
+            Held::Top(rows) => rows.change(row, adds),
         }
     }
 
@@ -67,6 +81,7 @@ impl Held {
         match self {
             Held::Rows(bag) => bag.rows(),
             Held::Groups(groups) => groups.rows(),
+            Held::Top(rows) => rows.rows(),
         }
     }
 }
@@ -127,6 +142,7 @@ impl Contents for Held {
         match self {
             Held::Rows(bag) => bag.bytes,
             Held::Groups(groups) => groups.size_bytes(),
+            Held::Top(rows) => rows.size_bytes(),
         }
     }
 

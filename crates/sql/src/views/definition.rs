@@ -1,4 +1,4 @@
-//! From the text of a definition to its shape.
+//! From the text of a definition to its shapes.
 
 use sqlparser::ast::Statement;
 
@@ -11,11 +11,11 @@ use crate::parser::parse;
 use crate::planner::plan_query;
 use crate::types::SqlMode;
 
-/// The shape of a definition under a catalog.
+/// The shapes of a definition under a catalog: one, or one for each SELECT of a UNION.
 ///
 /// # Errors
 /// Binding errors; 1235 for what cannot be held.
-pub(crate) fn shape_of(definition: &MaterializedView, catalog: &Catalog) -> SqlResult<Shape> {
+pub(crate) fn shapes_of(definition: &MaterializedView, catalog: &Catalog) -> SqlResult<Vec<Shape>> {
     let mode = SqlMode::from_bits(definition.sql_mode);
     let mut parsed = parse(&definition.query, mode)?;
     let one = parsed.pop().filter(|_| parsed.is_empty());
@@ -33,5 +33,5 @@ pub(crate) fn shape_of(definition: &MaterializedView, catalog: &Catalog) -> SqlR
         with: None,
         for_view: true,
     };
-    Shape::of(&plan_query(&context, &query)?)
+    Shape::all_of(&plan_query(&context, &query)?)
 }

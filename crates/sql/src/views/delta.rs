@@ -1,5 +1,6 @@
 //! From rows to what they are to a view: their key, and the row that is held.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use manxdb_txn::{Transaction, Waiter};
@@ -31,6 +32,8 @@ pub(crate) struct States<'a> {
     pub before: &'a Transaction,
     pub after: &'a Transaction,
     pub waiter: &'a dyn Waiter,
+    /// Counts rows that deltas touch.
+    pub touched: &'a Cell<u64>,
 }
 
 impl Shape {
@@ -97,6 +100,7 @@ impl Shape {
             before: states.before,
             waiter: states.waiter,
             eval,
+            touched: states.touched,
         };
         let Some((before, after)) = &step.optional else {
             for (rows, adds) in [(old, false), (new, true)] {
@@ -173,8 +177,12 @@ impl Shape {
     }
 
     /// What is held of a joined row.
-    fn held_row(&self, eval: &EvalContext<'_>, row: Row) -> SqlResult<Row> {
+    fn held_row(&self, eval: &EvalContext<'_>, mut row: Row) -> SqlResult<Row> {
         let Some(grouping) = &self.grouping else {
+            for (key, _) in self.top.iter().flat_map(|top| &top.keys) {
+                let value = key.eval(eval, &row, &[])?;
+                row.push(value);
+            }
             return Ok(row);
         };
         let mut held = Row::new();

@@ -1,5 +1,6 @@
 //! One view in use: its shape and its keys.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +15,7 @@ use crate::catalog::{MaterializedView, TableId};
 use crate::error::SqlResult;
 use crate::types::{Row, SqlMode, Value};
 
-/// A materialized view in use.
+/// A materialized view in use, or one SELECT of its UNION.
 pub struct Maintained {
     /// What it was defined as.
     pub(crate) definition: Arc<MaterializedView>,
@@ -22,6 +23,8 @@ pub struct Maintained {
     pub(crate) keys: Arc<View<Held>>,
     /// Commits up to here it was not told of.
     since: AtomicU64,
+    /// Rows that deltas have read: predecessors of changed rows, and what those are joined with.
+    delta_rows: AtomicU64,
     /// What all views share.
     shared: Arc<super::registry::Shared>,
 }
@@ -53,6 +56,7 @@ impl Maintained {
             shape,
             keys: Arc::new(View::new(Version::ZERO)),
             since: AtomicU64::new(u64::MAX),
+            delta_rows: AtomicU64::new(0),
             shared,
         }
     }
@@ -61,6 +65,11 @@ impl Maintained {
     pub(super) fn begin(&self, assigned: Version) {
         self.keys.empty(assigned);
         self.since.store(assigned.0, Ordering::SeqCst);
+    }
+
+    /// Rows that deltas have read since the view was taken into use.
+    pub(super) fn delta_rows(&self) -> u64 {
+        self.delta_rows.load(Ordering::Relaxed)
     }
 
     /// Name and key, for EXPLAIN.
@@ -74,21 +83,20 @@ impl Maintained {
         SqlMode::from_bits(self.definition.sql_mode)
     }
 
-    /// What a reader at a snapshot gets for the values of a key.
-    pub(crate) fn read(&self, values: &[Value], at: Version) -> SqlResult<Read> {
-        let Some(key) = self.shape.reader_key(values) else {
-            return Ok(Read::Base);
-        };
+    /// The bytes of a key; `None` when the view cannot tell, and the base plan answers.
+    pub(crate) fn key(&self, values: &[Value]) -> Option<Vec<u8>> {
+        self.shape.reader_key(values)
+    }
+
+    /// What a reader at a snapshot gets for a key.
+    pub(crate) fn read(&self, key: &[u8], at: Version) -> SqlResult<Read> {
         if self.since.load(Ordering::SeqCst) == u64::MAX {
             return Ok(Read::Base);
         }
         let applied = self.shared.applied();
-        Ok(match self.keys.lookup(&key, at, applied, Held::rows) {
+        Ok(match self.keys.lookup(key, at, applied, Held::rows) {
             Lookup::Hit(rows) => Read::Hit(rows?),
-            Lookup::Missing => self
-                .keys
-                .begin_fill(&key, at)
-                .map_or(Read::Base, Read::Fill),
+            Lookup::Missing => self.keys.begin_fill(key, at).map_or(Read::Base, Read::Fill),
             Lookup::Unable => Read::Base,
         })
     }
@@ -97,11 +105,7 @@ impl Maintained {
     /// `None`: the key cannot be held, and the base plan answers.
     pub(crate) fn held(&self, rows: Vec<Row>) -> Option<Held> {
         let rows = self.shape.held_rows(self.mode(), rows).ok()?;
-        let mut held = Held::new(&self.shape);
-        for row in rows {
-            held.change(&row, true).ok()?;
-        }
-        Some(held)
+        Held::filled(&self.shape, &rows).ok()
     }
 
     /// Bytes that one key may take.
@@ -131,16 +135,22 @@ impl Maintained {
         rows: &[Changed<'_>],
         states: &dyn Fn() -> SqlResult<(Transaction, Transaction)>,
     ) -> SqlResult<Vec<KeyChange>> {
+        let read = rows.len() as u64; // the predecessor of each
+        self.delta_rows.fetch_add(read, Ordering::Relaxed);
         if self.shape.steps.is_empty() {
             return self.shape.changes(self.mode(), rows);
         }
         let (before, after) = states()?;
+        let touched = Cell::new(0);
         let states = States {
             before: &before,
             after: &after,
             waiter: &Never,
+            touched: &touched,
         };
-        self.shape.join_changes(self.mode(), &states, rows)
+        let changes = self.shape.join_changes(self.mode(), &states, rows);
+        self.delta_rows.fetch_add(touched.get(), Ordering::Relaxed);
+        changes
     }
 
     /// Applies the changes of a commit.

@@ -1,4 +1,4 @@
-//! Whether a query is answered by a view: it reads the same table under the same conditions.
+//! Whether a query is answered by a view: it reads the same tables under the same conditions.
 //!
 //! What is left to do, from HAVING and the select list to LIMIT, need not be the same: it is the
 //! query's own, run over what the view holds.
@@ -6,30 +6,95 @@
 use std::sync::Arc;
 
 use super::maintained::Maintained;
-use super::shape::{Grouping, Shape, cut, equality, joined_of};
+use super::shape::{Grouping, KeyColumn, Shape, among, cut, joined_of};
+use super::top::{Top, ordered};
 use crate::binder::AggregateCall;
 use crate::expr::{Expr, ExprKind};
 use crate::planner::delta::{Joined, leaves};
 use crate::planner::logical::{Leaf, Source};
-use crate::planner::physical::{Aggregate, Node, ViewLookup};
+use crate::planner::physical::{Aggregate, Limit, Node, SetOperation, ViewLookup};
 use crate::planner::{Plan, walk};
 use crate::types::Value;
+
+/// Look-ups that one query may be; with more the base plan answers.
+const LOOKUPS_MAX: usize = 1_000;
 
 /// What stands in a query for the parameters of a definition.
 #[derive(Default)]
 struct Binding {
-    keys: Vec<Option<Expr>>,
+    /// For each column of the key the values that are asked for.
+    keys: Vec<Vec<Expr>>,
     guards: Vec<(usize, Value)>,
 }
 
-/// The plan `base` with the view before it; `None` when the view does not answer. `cuttable` is a
-/// plan of the same query that was made for a view.
-pub(crate) fn answer(view: &Arc<Maintained>, base: &Plan, cuttable: &Plan) -> Option<Plan> {
+/// The plan `base` with views before it: before all of it, or before the SELECTs of a UNION, each
+/// for itself. `None` when no view answers. `cuttable` is a plan of the same query that was made for
+/// a view.
+pub(crate) fn answer(views: &[Arc<Maintained>], base: &Plan, cuttable: &Plan) -> Option<Plan> {
+    let root = answered(views, &base.root, &cuttable.root)?;
+    Some(Plan {
+        root,
+        ..base.clone()
+    })
+}
+
+fn answered(views: &[Arc<Maintained>], base: &Node, cuttable: &Node) -> Option<Node> {
+    let found = views.iter().find_map(|view| lookup(view, base, cuttable));
+    match found {
+        Some(lookup) => Some(Node::View(Box::new(lookup))),
+        None => operands_answered(views, base, cuttable),
+    }
+}
+
+/// A set operation of which a view answers an operand at least, and what stands above it.
+fn operands_answered(views: &[Arc<Maintained>], base: &Node, cuttable: &Node) -> Option<Node> {
+    let below = |base: &Node, cuttable: &Node| {
+        let node = operands_answered(views, base, cuttable)?;
+        Some(Box::new(node))
+    };
+    Some(match (base, cuttable) {
+        (Node::SetOperation(base), Node::SetOperation(own)) => {
+            let left = answered(views, &base.left, &own.left);
+            let right = answered(views, &base.right, &own.right);
+            if left.is_none() && right.is_none() {
+                return None;
+            }
+            Node::SetOperation(Box::new(SetOperation {
+                left: left.unwrap_or_else(|| base.left.clone()),
+                right: right.unwrap_or_else(|| base.right.clone()),
+                op: base.op,
+                all: base.all,
+                collations: base.collations.clone(),
+            }))
+        }
+        (Node::Sort { input, keys, limit }, Node::Sort { input: own, .. }) => Node::Sort {
+            input: below(input, own)?,
+            keys: keys.clone(),
+            limit: limit.clone(),
+        },
+        (Node::Limit { input, limit }, Node::Limit { input: own, .. }) => Node::Limit {
+            input: below(input, own)?,
+            limit: limit.clone(),
+        },
+        (Node::Project { input, expressions }, Node::Project { input: own, .. }) => Node::Project {
+            input: below(input, own)?,
+            expressions: expressions.clone(),
+        },
+        (Node::Cut { input, width }, Node::Cut { input: own, .. }) => Node::Cut {
+            input: below(input, own)?,
+            width: *width,
+        },
+        _ => return None,
+    })
+}
+
+/// What a view is to a query; `None` when it does not answer.
+fn lookup(view: &Arc<Maintained>, base: &Node, cuttable: &Node) -> Option<ViewLookup> {
     let shape = &view.shape;
-    let (source, tail) = cut(&cuttable.root, shape.grouping.is_some())?;
+    let (source, tail) = cut(cuttable, shape.grouping.is_some())?;
     let joined = joined_of(source)?;
     let mut binding = Binding {
-        keys: vec![None; shape.keys.len()],
+        keys: vec![Vec::new(); shape.keys.len()],
         guards: Vec::new(),
     };
     if !reads_the_same(shape, joined, &mut binding) || !has_conditions(shape, joined, &mut binding)
@@ -41,20 +106,45 @@ pub(crate) fn answer(view: &Arc<Maintained>, base: &Plan, cuttable: &Plan) -> Op
         (Some(grouping), Node::Aggregate(own)) if groups_the_same(grouping, own, &mut binding) => {}
         _ => return None,
     }
-    let keys: Vec<Expr> = binding.keys.into_iter().collect::<Option<_>>()?;
-    let mut fill = shape.fill.clone();
-    put_keys(&mut fill, shape, &keys);
-    let lookup = ViewLookup {
-        view: Arc::clone(view),
-        keys,
-        guards: binding.guards,
-        tail,
-        fill,
-        base: base.root.clone(),
+    let first = match &shape.top {
+        None => None,
+        Some(top) => Some((within(top, cuttable, &mut binding)?, top.wanted)),
     };
-    Some(Plan {
-        root: Node::View(Box::new(lookup)),
-        ..base.clone()
+    let lookups: usize = binding.keys.iter().map(Vec::len).product();
+    if lookups > LOOKUPS_MAX || !keys_are_apart(shape, &binding.keys) {
+        return None;
+    }
+    Some(ViewLookup {
+        view: Arc::clone(view),
+        keys: binding.keys,
+        guards: binding.guards,
+        first,
+        tail,
+        base: base.clone(),
+    })
+}
+
+/// The LIMIT of a query that asks for first rows in the same order.
+fn within(top: &Top, own: &Node, binding: &mut Binding) -> Option<Limit> {
+    let (keys, limit) = ordered(own)?;
+    let guards = &mut binding.guards;
+    let is_alike = keys.len() == top.keys.len()
+        && std::iter::zip(&top.keys, &keys).all(|((held, falls), (key, descends))| {
+            falls == descends && is_same(held, key, guards)
+        });
+    is_alike.then(|| limit.clone())
+}
+
+/// Whether what several keys hold is what the query begins with: rows are, and groups when no group
+/// has rows of two keys.
+fn keys_are_apart(shape: &Shape, keys: &[Vec<Expr>]) -> bool {
+    let Some(grouping) = &shape.grouping else {
+        return true;
+    };
+    let mut several = shape.keys.iter().zip(keys).filter(|(_, all)| all.len() > 1);
+    several.all(|(key, _)| {
+        let mut grouped = grouping.keys.iter();
+        grouped.any(|expr| matches!(expr.kind, ExprKind::Column(slot) if slot == key.slot))
     })
 }
 
@@ -90,15 +180,14 @@ fn is_same_table(held: &Leaf, read: &Leaf) -> bool {
 fn has_conditions(shape: &Shape, own: &Joined, binding: &mut Binding) -> bool {
     let mut open: Vec<&Expr> = own.group.conjuncts.iter().collect();
     for (at, key) in shape.keys.iter().enumerate() {
-        let mut candidates = open.iter();
-        let found = candidates.position(|condition| {
-            equality(condition).is_some_and(|(slot, operand, collation, _)| {
-                slot == key.slot && collation == key.collation && is_constant(operand)
-            })
-        });
-        let Some(found) = found else { return false };
-        let condition = open.swap_remove(found);
-        binding.keys[at] = equality(condition).map(|(_, operand, ..)| operand.clone());
+        let found = open.iter().enumerate();
+        let mut found = found.filter_map(|(at, condition)| Some((at, asked(key, condition)?)));
+        let Some((place, values)) = found.next() else {
+            return false;
+        };
+        assert!(!values.is_empty(), "a key is asked for by values");
+        binding.keys[at] = values;
+        open.swap_remove(place);
     }
     for condition in &shape.conditions {
         let mut guards = Vec::new();
@@ -111,6 +200,16 @@ fn has_conditions(shape: &Shape, own: &Joined, binding: &mut Binding) -> bool {
         binding.guards.append(&mut guards);
     }
     open.is_empty()
+}
+
+/// The values that a condition asks of a column of the key, if that is what it does.
+fn asked(key: &KeyColumn, condition: &Expr) -> Option<Vec<Expr>> {
+    let asked = among(condition)?;
+    let is_compared_alike = asked.collation == key.collation || key.ty.collation().is_none();
+    let fits = asked.slot == key.slot && is_compared_alike;
+    let all = asked.values.into_iter().cloned();
+    fits.then(|| all.collect())
+        .filter(|values: &Vec<Expr>| values.iter().all(is_constant))
 }
 
 fn is_constant(expr: &Expr) -> bool {
@@ -184,16 +283,19 @@ fn is_same_call(
         && std::iter::zip(&defined.arguments, &own.arguments).all(|(a, b)| is_same(a, b, guards))
 }
 
-/// Puts what stands in the query for the definition's parameters into the plan of the fill.
-fn put_keys(fill: &mut Node, shape: &Shape, keys: &[Expr]) {
-    walk::node_exprs_mut(fill, &mut |expr| put_into(expr, shape, keys));
+/// The plan that gives the rows of a key whose columns have these values.
+pub(crate) fn fill_of(shape: &Shape, keys: &[&Expr]) -> Node {
+    assert_eq!(keys.len(), shape.keys.len(), "a value for each key column");
+    let mut fill = shape.fill.clone();
+    walk::node_exprs_mut(&mut fill, &mut |expr| put_into(expr, shape, keys));
+    fill
 }
 
-fn put_into(expr: &mut Expr, shape: &Shape, keys: &[Expr]) {
+fn put_into(expr: &mut Expr, shape: &Shape, keys: &[&Expr]) {
     if let ExprKind::Param(param) = expr.kind {
         let mut columns = shape.keys.iter().zip(keys);
         if let Some((_, key)) = columns.find(|(column, _)| column.param == param) {
-            *expr = key.clone();
+            *expr = (*key).clone();
         }
         return;
     }

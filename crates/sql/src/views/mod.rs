@@ -9,16 +9,18 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `definition` | from a definition to its shape |
+//! | `definition` | from a definition to its shapes, one for each SELECT |
 //! | `shape` | what of a query is held, and what is left to do; what is refused |
 //! | `pure` | which expressions give the same for everybody |
 //! | `matching` | whether a query is answered by a view |
-//! | `contents`, `groups` | what is held under a key: rows, or groups with aggregates |
+//! | `contents`, `groups`, `top` | what is held under a key: rows, groups with aggregates, or the first rows in an order |
 //! | `delta` | from a changed row to changes of keys |
 //! | `neutral` | evaluation without a session |
 //! | `maintained` | one view in use |
 //! | `registry` | all of them: commits, catalog changes, memory |
+//! | `candidates`, `template_text` | queries that might earn a view, and the definition each would have |
 
+mod candidates;
 mod contents;
 mod definition;
 mod delta;
@@ -29,14 +31,18 @@ mod neutral;
 mod pure;
 mod registry;
 mod shape;
+mod template_text;
+mod top;
 
-pub(crate) use definition::shape_of;
+pub(crate) use candidates::{Candidate, Candidates, Verdict};
+pub(crate) use definition::shapes_of;
 pub use maintained::Maintained;
 pub(crate) use maintained::Read;
-pub(crate) use matching::answer;
+pub(crate) use matching::{answer, fill_of};
 pub(crate) use neutral::{DIV_PRECISION_INCREMENT, NoTables};
 pub(crate) use registry::Views;
 pub(crate) use shape::HeldTable;
+pub(crate) use template_text::definition_text;
 
 /// Bytes that views may take unless `views_memory` says otherwise.
 pub(crate) const MEMORY_BYTES: usize = 64 << 20;

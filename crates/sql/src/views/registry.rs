@@ -139,8 +139,8 @@ impl Views {
         }
     }
 
-    /// The view of a definition over its table as the catalog has it, taken into use if it is not;
-    /// `make` gives its shape.
+    /// The view of a definition over its tables as the catalog has them, taken into use if it is not;
+    /// `make` gives its shapes, of which each is kept up to date for itself. None where views are off.
     ///
     /// # Errors
     /// Those of `make`.
@@ -149,57 +149,69 @@ impl Views {
         path: &dyn CommitPath,
         definition: &Arc<MaterializedView>,
         is_current: &dyn Fn(&Table) -> bool,
-        make: &dyn Fn() -> SqlResult<Shape>,
-    ) -> SqlResult<Option<Arc<Maintained>>> {
-        if let Some(view) = self.find(definition, is_current) {
-            return Ok(Some(view));
-        }
-        if !self.is_told() {
-            return Ok(None);
+        make: &dyn Fn() -> SqlResult<Vec<Shape>>,
+    ) -> SqlResult<Vec<Arc<Maintained>>> {
+        let known = self.find(definition, is_current);
+        if !known.is_empty() || !self.is_told() {
+            return Ok(known);
         }
         let _changing = self.changing.lock();
-        if let Some(view) = self.find(definition, is_current) {
-            return Ok(Some(view));
+        let known = self.find(definition, is_current);
+        if !known.is_empty() {
+            return Ok(known);
         }
-        let shape = make()?;
-        if !shape.tables.iter().all(|held| is_current(&held.table)) {
-            return Ok(None);
+        let shapes = make()?;
+        let mut tables = shapes.iter().flat_map(|shape| &shape.tables);
+        if !tables.all(|held| is_current(&held.table)) {
+            return Ok(Vec::new());
         }
-        let view = Maintained::new(Arc::clone(definition), shape, Arc::clone(&self.shared));
-        Ok(self.begin(path, Arc::new(view)))
+        let views = shapes.into_iter().map(|shape| {
+            let view = Maintained::new(Arc::clone(definition), shape, Arc::clone(&self.shared));
+            Arc::new(view)
+        });
+        Ok(self.begin(path, definition, views.collect()))
     }
 
-    /// Takes a view into use: from here on it hears of commits, and what was ordered before is in
-    /// the snapshots that it is filled from.
-    fn begin(&self, path: &dyn CommitPath, view: Arc<Maintained>) -> Option<Arc<Maintained>> {
+    /// Takes the views of a definition into use: from here on they hear of commits, and what was
+    /// ordered before is in the snapshots that they are filled from.
+    fn begin(
+        &self,
+        path: &dyn CommitPath,
+        definition: &MaterializedView,
+        made: Vec<Arc<Maintained>>,
+    ) -> Vec<Arc<Maintained>> {
         self.replace(|views| {
-            let id = &view.definition;
             let others = |other: &&Arc<Maintained>| {
-                let is_same = other.definition.database.eq_ignore_ascii_case(&id.database)
-                    && other.definition.name.eq_ignore_ascii_case(&id.name);
+                let is_same = other.definition.is_named_as(definition);
                 if is_same {
                     other.keys.close();
                 }
                 !is_same
             };
             let mut views: Vec<_> = views.iter().filter(others).cloned().collect();
-            views.push(Arc::clone(&view));
+            views.extend(made.iter().cloned());
             views
         });
-        let assigned = path.assigned()?;
+        let Some(assigned) = path.assigned() else {
+            return Vec::new();
+        };
         let Reply::Ready(Ok(snapshot)) = path.snapshot() else {
-            return None;
+            return Vec::new();
         };
         assert!(
             snapshot.version <= assigned,
             "what is visible has its place in the order"
         );
-        #[cfg(feature = "mutants")]
-        view.keys.plant(*self.mutants.lock());
-        view.begin(assigned);
+        for view in &made {
+            #[cfg(feature = "mutants")]
+            view.keys.plant(*self.mutants.lock());
+            view.begin(assigned);
+        }
         self.shared.feed.skip_to(snapshot.version);
-        self.shared.pool.add(Arc::clone(&view.keys));
-        Some(view)
+        for view in &made {
+            self.shared.pool.add(Arc::clone(&view.keys));
+        }
+        made
     }
 
     fn replace(&self, change: impl FnOnce(&[Arc<Maintained>]) -> Vec<Arc<Maintained>>) {
@@ -211,17 +223,25 @@ impl Views {
         self.shared.pool.remove_closed();
     }
 
+    /// The views of a definition; none when one of them cannot be used.
     fn find(
         &self,
         definition: &MaterializedView,
         is_current: &dyn Fn(&Table) -> bool,
-    ) -> Option<Arc<Maintained>> {
+    ) -> Vec<Arc<Maintained>> {
         let watched = self.watched.read();
-        let mut views = watched.views.iter();
-        let found = views.find(|view| *view.definition == *definition)?;
-        let mut tables = found.shape.tables.iter();
-        let usable = !found.keys.is_closed() && tables.all(|held| is_current(&held.table));
-        usable.then(|| Arc::clone(found))
+        let views = watched.views.iter();
+        let found: Vec<_> = views
+            .filter(|view| *view.definition == *definition)
+            .collect();
+        let is_usable = |view: &&Arc<Maintained>| {
+            let mut tables = view.shape.tables.iter();
+            !view.keys.is_closed() && tables.all(|held| is_current(&held.table))
+        };
+        if !found.iter().all(is_usable) {
+            return Vec::new();
+        }
+        found.into_iter().cloned().collect()
     }
 
     /// Takes views out of use that the catalog does not have.
@@ -259,9 +279,19 @@ impl Views {
     /// Figures of the view of a definition, if it is in use.
     pub fn statistics(&self, definition: &MaterializedView) -> Option<ViewStatistics> {
         let watched = self.watched.read();
-        let mut views = watched.views.iter();
-        let found = views.find(|view| *view.definition == *definition)?;
-        Some(found.keys.statistics())
+        let views = watched.views.iter();
+        let of = views.filter(|view| *view.definition == *definition);
+        of.map(|view| view.keys.statistics())
+            .reduce(|one, other| one + other)
+    }
+
+    /// Rows that deltas of a definition's view have read, if it is in use.
+    pub fn delta_rows(&self, definition: &MaterializedView) -> Option<u64> {
+        let watched = self.watched.read();
+        let views = watched.views.iter();
+        let of = views.filter(|view| *view.definition == *definition);
+        of.map(|view| view.delta_rows())
+            .reduce(|one, other| one + other)
     }
 
     /// What a commit is to all views.

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::pure;
+use super::top::Top;
 use crate::binder::{AggregateCall, AggregateKind};
 use crate::catalog::Table;
 use crate::error::{SqlError, SqlResult};
@@ -33,6 +34,8 @@ pub(crate) struct Shape {
     pub conditions: Vec<Expr>,
     /// Grouping; `None`: rows are held.
     pub grouping: Option<Grouping>,
+    /// Only the first rows in an order are held.
+    pub top: Option<Arc<Top>>,
     /// Gives the rows of a key; its parameters are those of the definition.
     pub fill: Node,
     /// How a commit takes a join from one state to the next; none for one table.
@@ -76,18 +79,37 @@ pub(crate) struct Grouping {
     pub global: bool,
 }
 
+/// SELECTs that a UNION in a definition may have.
+const OPERANDS_MAX: usize = 32;
+
 fn refused(what: impl Into<String>) -> SqlError {
     SqlError::not_supported(format!("{} in a materialized view", what.into()))
 }
 
 impl Shape {
-    /// The shape of a definition's plan, which was made for a view.
+    /// The shapes of a definition's plan, which was made for a view: one, or one for each SELECT of a
+    /// UNION.
     ///
     /// # Errors
     /// 1235 with the name of what a view cannot hold.
-    pub fn of(plan: &Plan) -> SqlResult<Self> {
-        let Some((source, _)) = cut(&plan.root, true) else {
-            return Err(refused(name_of(&plan.root)));
+    pub fn all_of(plan: &Plan) -> SqlResult<Vec<Self>> {
+        let operands = operands(&plan.root);
+        if operands.len() > OPERANDS_MAX {
+            return Err(refused(format!(
+                "a UNION of more than {OPERANDS_MAX} SELECTs"
+            )));
+        }
+        let shapes: Vec<Self> = operands
+            .into_iter()
+            .map(Self::of)
+            .collect::<SqlResult<_>>()?;
+        assert!(!shapes.is_empty(), "a query has a SELECT");
+        Ok(shapes)
+    }
+
+    fn of(operand: &Node) -> SqlResult<Self> {
+        let Some((source, _)) = cut(operand, true) else {
+            return Err(refused(name_of(operand)));
         };
         let (from, grouping) = match source {
             Node::Aggregate(aggregate) => (&aggregate.input, Some(grouping(aggregate)?)),
@@ -101,6 +123,11 @@ impl Shape {
         else {
             return Err(refused(name_of(from)));
         };
+        let top = Top::of(operand).map(Arc::new);
+        assert!(
+            top.is_none() || grouping.is_none(),
+            "rows are ordered, not groups"
+        );
         let mut shape = Self {
             joined: Arc::clone(joined),
             tables: tables(joined, from)?,
@@ -108,7 +135,11 @@ impl Shape {
             keys: Vec::new(),
             conditions: Vec::new(),
             grouping,
-            fill: from.clone(),
+            fill: match &top {
+                Some(top) => top.fill(from, *width),
+                None => from.clone(),
+            },
+            top,
             steps: Vec::new(),
         };
         for condition in &joined.group.conjuncts {
@@ -130,9 +161,8 @@ impl Shape {
 
     /// Whether a condition says what a column of the key is.
     fn is_key(&self, condition: &Expr) -> bool {
-        let own = equality(condition)
-            .filter(|(_, operand, ..)| matches!(operand.kind, ExprKind::Param(_)));
-        own.is_some_and(|(slot, ..)| self.keys.iter().any(|key| key.slot == slot))
+        let own = among(condition).filter(|asked| asked.param().is_some());
+        own.is_some_and(|asked| self.keys.iter().any(|key| key.slot == asked.slot))
     }
 
     fn take_condition(&mut self, condition: &Expr) -> SqlResult<()> {
@@ -152,14 +182,20 @@ impl Shape {
         }
     }
 
-    /// The column of `column = ?`.
+    /// The column of `column = ?`, or of `column IN (?)`, which is the same.
     fn key_column(&self, condition: &Expr) -> SqlResult<Option<KeyColumn>> {
-        let Some((slot, operand, collation, ty)) = equality(condition) else {
+        let Some(asked) = among(condition) else {
             return Ok(None);
         };
-        let ExprKind::Param(param) = operand.kind else {
+        let Some(param) = asked.param() else {
             return Ok(None);
         };
+        let Asked {
+            slot,
+            collation,
+            ty,
+            ..
+        } = asked;
         let home = self.tables.iter().find(|held| held.slots.contains(&slot));
         let column = home.and_then(|held| held.table.columns.get(slot - held.slots.start));
         let column = column.ok_or_else(|| SqlError::internal("a key is a column"))?;
@@ -225,16 +261,52 @@ fn tables(joined: &Joined, from: &Node) -> SqlResult<Vec<HeldTable>> {
     Ok(tables)
 }
 
-/// `column = operand` in either order: slot, operand, collation, type of the column.
-pub(super) fn equality(condition: &Expr) -> Option<(usize, &Expr, Collation, &DataType)> {
-    let ExprKind::Compare(CompareOp::Eq, left, right, collation) = &condition.kind else {
+/// A condition that says what a column is.
+pub(super) struct Asked<'a> {
+    pub slot: usize,
+    /// One of these.
+    pub values: Vec<&'a Expr>,
+    pub collation: Collation,
+    /// Of the column.
+    pub ty: &'a DataType,
+}
+
+impl Asked<'_> {
+    /// The parameter that the column is, if it is one.
+    fn param(&self) -> Option<usize> {
+        match self.values.as_slice() {
+            [one] => match one.kind {
+                ExprKind::Param(param) => Some(param),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// `column = operand` in either order, or `column IN (operands)`.
+pub(super) fn among(condition: &Expr) -> Option<Asked<'_>> {
+    let (column, values, collation) = match &condition.kind {
+        ExprKind::Compare(CompareOp::Eq, left, right, collation) => match left.kind {
+            ExprKind::Column(_) => (left, vec![&**right], *collation),
+            _ => (right, vec![&**left], *collation),
+        },
+        ExprKind::InList {
+            value,
+            list,
+            collation,
+        } => (value, list.iter().collect(), *collation),
+        _ => return None,
+    };
+    let ExprKind::Column(slot) = column.kind else {
         return None;
     };
-    match (&left.kind, &right.kind) {
-        (ExprKind::Column(slot), _) => Some((*slot, right, *collation, &left.ty)),
-        (_, ExprKind::Column(slot)) => Some((*slot, left, *collation, &right.ty)),
-        _ => None,
-    }
+    Some(Asked {
+        slot,
+        values,
+        collation,
+        ty: &column.ty,
+    })
 }
 
 /// Whether equality with a value of the same kind is equality of the keys' bytes.
@@ -297,6 +369,31 @@ fn check_call(call: &AggregateCall) -> SqlResult<()> {
         A::First => Err(refused("a column that is neither grouped nor aggregated")),
         A::GroupConcat => Err(refused("GROUP_CONCAT")),
         _ => Err(refused("this aggregate function")),
+    }
+}
+
+/// The SELECTs of a query: one, or those of its set operations.
+pub(super) fn operands(root: &Node) -> Vec<&Node> {
+    let mut operands = Vec::new();
+    collect_operands(root, &mut operands);
+    operands
+}
+
+fn collect_operands<'a>(node: &'a Node, operands: &mut Vec<&'a Node>) {
+    match node {
+        Node::SetOperation(operation) => {
+            collect_operands(&operation.left, operands);
+            collect_operands(&operation.right, operands);
+        }
+        Node::Sort { input, .. }
+        | Node::Limit { input, .. }
+        | Node::Project { input, .. }
+        | Node::Cut { input, .. }
+            if cut(node, true).is_none() =>
+        {
+            collect_operands(input, operands);
+        }
+        _ => operands.push(node),
     }
 }
 

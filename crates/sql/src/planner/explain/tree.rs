@@ -159,7 +159,15 @@ fn describe(node: &Node) -> String {
             format!("{op}{}", if operation.all { " all" } else { "" })
         }
         Node::Recursive(_) => "Repeat until convergence".to_string(),
-        Node::View(lookup) => format!("View lookup on {}, else:", lookup.view.shown()),
+        Node::View(lookup) => {
+            let keys: usize = lookup.keys.iter().map(Vec::len).product();
+            let often = if keys > 1 {
+                format!(", {keys} keys")
+            } else {
+                String::new()
+            };
+            format!("View lookup on {}{often}, else:", lookup.view.shown())
+        }
         Node::ViewRows => "Rows of the view".to_string(),
         Node::Before(_) => "Before the commit".to_string(),
         Node::From { .. } | Node::Project { .. } | Node::Cut { .. } => String::new(),

@@ -64,6 +64,7 @@ impl Session {
                 self.send_rows(&names, &[], sink, more)
             }
             "MATERIALIZED VIEWS" => self.show_materialized(show.database.as_deref(), sink, more),
+            "VIEW CANDIDATES" => self.show_candidates(show.database.as_deref(), sink, more),
             "GDPR REQUESTS" => self.show_requests(sink, more),
             "GDPR HOLDS" => self.show_holds(sink, more),
             "GDPR AUDIT" => self.show_audit(sink, more),

@@ -474,6 +474,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
     fixed("version_comment", Text, "ManxDB"),
     fixed("version_compile_machine", Text, "x86_64"),
     fixed("version_compile_os", Text, "Linux"),
+    set("views_auto", Global, Enum(&["OFF", "ADVISE", "ON"]), "OFF"),
     set("views_memory", Global, Int(0, BIG), "67108864"),
     set("wait_timeout", Both, Int(1, YEAR_SECONDS), "28800"),
     Definition {

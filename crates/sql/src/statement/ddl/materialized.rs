@@ -9,7 +9,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::parser::Parsed;
 use crate::statement::StatementOutcome;
 use crate::statement::names::relation;
-use crate::views::shape_of;
+use crate::views::shapes_of;
 
 /// CREATE MATERIALIZED VIEW: checks that the view can be kept up to date, and keeps its definition.
 pub(super) fn create(
@@ -56,7 +56,7 @@ pub(super) fn create(
         definer: context.definer.to_string(),
         schema_version: 1,
     };
-    shape_of(&view, &super::temporary::seen(context)).map_err(|error| match error.code {
+    shapes_of(&view, &super::temporary::seen(context)).map_err(|error| match error.code {
         // Which tables of which database are computed is not known here; none of them can be held.
         1109 => SqlError::not_supported("a computed table in a materialized view"),
         _ => error,

@@ -7,11 +7,15 @@
     reason = "a test fails by panicking"
 )]
 
+mod automatic;
 mod joins;
+mod large;
 mod paths;
 mod random;
 mod refused;
+mod several;
 mod statements;
+mod top;
 
 use std::sync::Arc;
 

@@ -30,6 +30,9 @@ struct Asked {
 }
 
 fn asked(random: &mut Random) -> Asked {
+    if random.percent(15) {
+        return asked_of_unions(random);
+    }
     if random.percent(60) {
         return asked_of_joins(random);
     }
@@ -102,6 +105,22 @@ fn asked_of_joins(random: &mut Random) -> Asked {
     }
 }
 
+fn asked_of_unions(random: &mut Random) -> Asked {
+    let operator = value(random, &["UNION", "UNION ALL", "EXCEPT", "INTERSECT"]);
+    let rest = value(random, &["", " ORDER BY 1, 2 LIMIT 4"]);
+    let of = |key: &str, extra: [&str; 2]| {
+        format!(
+            "SELECT id, kind FROM item WHERE owner {key}{} {operator} \
+             SELECT item_id, COUNT(*) FROM tag WHERE item_id {key}{} GROUP BY item_id{rest}",
+            extra[0], extra[1]
+        )
+    };
+    Asked {
+        definition: of("= ?", ["", ""]),
+        query: of("= KEY", ["EXTRA", "TAGS"]),
+    }
+}
+
 fn pick(random: &mut Random, length: usize) -> usize {
     usize::try_from(random.below(length as u64)).unwrap()
 }
@@ -168,12 +187,18 @@ fn deed(random: &mut Random, views: &[Asked]) -> Deed {
         )),
         2..=10 => {
             let asked = &views[pick(random, views.len())];
-            let query = asked
-                .query
-                .replace("KEY", &random.below(OWNERS).to_string());
+            let one = random.below(OWNERS).to_string();
+            let query = if random.percent(25) {
+                let other = value(random, &["0", "1", "2", "NULL"]);
+                let among = format!("IN ({one}, {other}, {one})");
+                asked.query.replace("= KEY", &among)
+            } else {
+                asked.query.replace("KEY", &one)
+            };
+            let base = query.replace("EXTRA", " AND item.id = item.id");
             Deed::Read(
-                query.replace("EXTRA", ""),
-                query.replace("EXTRA", " AND item.id = item.id"),
+                query.replace("EXTRA", "").replace("TAGS", ""),
+                base.replace("TAGS", " AND tag.id = tag.id"),
             )
         }
         _ => {

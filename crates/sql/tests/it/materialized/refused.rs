@@ -21,7 +21,7 @@ fn what_cannot_be_held_is_1235_with_its_name() {
         ),
         (
             "SELECT id FROM item WHERE owner = ? UNION SELECT 1",
-            "UNION",
+            "a SELECT without table",
         ),
         (
             "SELECT id FROM (SELECT id FROM item LIMIT 3) AS x WHERE id = ?",
