@@ -9,6 +9,7 @@
 
 mod common;
 mod faults;
+mod model;
 mod mutants;
 mod rounds;
 mod steps;
