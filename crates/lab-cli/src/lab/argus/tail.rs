@@ -35,7 +35,7 @@ pub(super) static EXPERIMENT: Design<Witnessing> = Design {
 };
 
 fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
-    let (repetitions, requests) = scale.pick((1, 500), (5, 20_000), (10, 200_000));
+    let (repetitions, requests) = scale.pick((1, 500), (5, 5_000), (10, 200_000));
     let most = scale.pick(1, MOST, MOST);
     let hosts: &[bool] = scale.pick(&[false], &[false, true], &[false, true]);
     let mut trials = Vec::new();

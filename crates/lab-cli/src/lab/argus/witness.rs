@@ -14,7 +14,7 @@ const PUBLISHED: (f64, f64) = (757_660.0, 113_000.0);
 /// How often one goes into the other.
 const PUBLISHED_TIMES: f64 = 6.7;
 
-const NAMES: &[&str] = &["flood"];
+const NAMES: &[&str] = &["60 requests under way"];
 const USER: Answerer = Answerer::Witness(Carrier::User);
 
 /// The experiment.
@@ -32,7 +32,7 @@ pub(super) static EXPERIMENT: Design<Witnessing> = Design {
 };
 
 fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
-    let (repetitions, requests) = scale.pick((1, 3_000), (5, 300_000), (10, 3_000_000));
+    let (repetitions, requests) = scale.pick((1, 3_000), (5, 100_000), (10, 3_000_000));
     let trials = (seed..).take(repetitions).flat_map(|seed| {
         Answerer::ALL.map(|answerer| Trial {
             answerer,

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use manxdb::cluster::curp;
 use manxdb::cluster::file::{ClusterFile, NAME};
@@ -36,6 +36,8 @@ pub struct Used {
 /// Processes of a cluster; ended when this is dropped.
 pub struct Processes {
     up: Child,
+    /// What it says later goes here: it ends when nobody can hear it.
+    _said: BufReader<ChildStdout>,
     file: ClusterFile,
     /// The process of each node, in the order of the file.
     ids: Vec<u32>,
@@ -80,20 +82,23 @@ impl Processes {
             .stderr(Stdio::piped())
             .spawn();
         let mut up = started.map_err(|error| format!("cannot start a cluster: {error}"))?;
-        let is_up = up.stdout.take().is_some_and(|said| {
-            let mut lines = BufReader::new(said).lines().map_while(Result::ok);
-            lines.any(|line| line.starts_with("how it is:"))
+        let said = up.stdout.take().and_then(|said| {
+            let mut said = BufReader::new(said);
+            let mut lines = said.by_ref().lines().map_while(Result::ok);
+            let is_up = lines.any(|line| line.starts_with("stop it:"));
+            is_up.then_some(said)
         });
-        if !is_up {
+        let Some(said) = said else {
             let mut why = String::new();
             if let Some(mut said) = up.stderr.take() {
                 let _ = said.read_to_string(&mut why);
             }
             let _ = up.wait();
             return Err(why.trim().trim_start_matches("manxdb: ").to_owned());
-        }
+        };
         let mut this = Self {
             up,
+            _said: said,
             file: read(directory)?,
             ids: Vec::new(),
             roles: Roles::default(),

@@ -44,7 +44,7 @@ fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
     );
     let ways: &[u32] = scale.pick(&[0], &[0, AWAY_US], &[0, AWAY_US]);
     let (repetitions, commands, keys) =
-        scale.pick((1, 100, 1_000), (5, 3_000, 100_000), (10, 20_000, 100_000));
+        scale.pick((1, 100, 1_000), (5, 1_500, 100_000), (10, 20_000, 100_000));
     let mut systems = vec![System::Unreplicated];
     for faults in faults {
         systems.extend(carriers.iter().map(|carrier| System::Curp {

@@ -111,6 +111,9 @@ pub struct Seen {
     pub errors: u64,
 }
 
+/// Clients that are not answered for so long never are.
+const PATIENCE: Nanos = Nanos::from_secs(30);
+
 /// What is looked at when what is measured begins.
 pub type Look<'a, L> = Box<dyn FnOnce() -> L + 'a>;
 
@@ -128,6 +131,10 @@ pub struct Loops<'a, L> {
     before: ClientCounts,
     began: Nanos,
     ended: Nanos,
+    /// When something was last answered.
+    last: Nanos,
+    /// Nobody answers any more.
+    is_stuck: bool,
     all: Histogram,
     updates: Histogram,
     recent: u64,
@@ -155,6 +162,8 @@ impl<'a, L> Loops<'a, L> {
             before: ClientCounts::default(),
             began: Nanos::ZERO,
             ended: Nanos::ZERO,
+            last: Nanos::ZERO,
+            is_stuck: false,
             all: Histogram::default(),
             updates: Histogram::default(),
             recent: 0,
@@ -213,6 +222,11 @@ impl<'a, L> Loops<'a, L> {
         }
     }
 
+    /// Whether it gave up, as nobody answered.
+    pub fn is_stuck(&self) -> bool {
+        self.is_stuck
+    }
+
     /// What was looked at when what is measured began.
     pub fn into_looked(self) -> Option<L> {
         self.looked
@@ -258,6 +272,7 @@ impl<L> Driver<CurpNode<RedisMachine>> for Loops<'_, L> {
         let (now, answer) = (outside.now(), body.answer);
         let is_error = answer.is_none_or(|(answer, _)| answer.starts_with(b"-"));
         self.errors += u64::from(is_error);
+        self.last = now;
         if self.looked.is_some() {
             self.ended = now;
             let took = now.saturating_sub(asked.at).0;
@@ -276,9 +291,10 @@ impl<L> Driver<CurpNode<RedisMachine>> for Loops<'_, L> {
         self.calls
             .show(ReplicatedCommand::nothing().encode(), outside);
         outside.wake_after(SHOW_EVERY, 0);
+        self.is_stuck |= outside.now().saturating_sub(self.last) > PATIENCE;
     }
 
     fn done(&self) -> bool {
-        self.looked.is_some() && self.to_ask == 0 && self.calls.is_empty()
+        self.is_stuck || self.looked.is_some() && self.to_ask == 0 && self.calls.is_empty()
     }
 }

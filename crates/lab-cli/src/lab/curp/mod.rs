@@ -191,7 +191,7 @@ const UNLIKE: &str = "
 - All processes and the client share this machine's cores, and what else runs on it: rates and latencies \
 say as much about that. Counts (round trips, messages, bytes, ways of completion) do not depend on it, and \
 CPU of a command little.
-- *unreplicated* is the same program with f = 0: one server, no backup, no witness. *synced* is the same \
+- *unreplicated* is the same program with f = 0: one server, no backup, no witness; what it has executed is synced at once, so the master completes its updates, in one round trip. *synced* is the same \
 cluster as CURP's, whose client records at no witness, so that the master syncs before it answers: two \
 round trips, as in ordinary primary-backup replication. Durability of both and of CURP: `memory`; that of \
 redis-server with AOF always: one disk.

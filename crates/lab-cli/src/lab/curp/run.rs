@@ -145,6 +145,9 @@ fn measure(processes: &Processes, trial: &Trial, load: Load) -> Result<Measure, 
     let sent = runtime.counters().named();
     let (after, own_after) = look()?;
     let loops = runtime.into_driver();
+    if loops.is_stuck() {
+        return Err(format!("the cluster answers {} no more", load.title()));
+    }
     let seen = loops.seen();
     let Some(before) = loops.into_looked() else {
         return Err("a load never warmed up".to_owned());

@@ -73,7 +73,7 @@ fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
                 loads: vec![Load::Set],
                 theta: 0,
                 clients: *clients,
-                commands: scale.pick(200, 2_000 + 400 * clients, 10_000 + 2_000 * clients),
+                commands: scale.pick(200, 2_000 + 200 * clients, 10_000 + 2_000 * clients),
                 keys: scale.pick(1_000, 100_000, 100_000),
                 seed,
             }));
