@@ -21,11 +21,12 @@ use std::fmt::Write as _;
 
 use manxdb_lab::data::{Data, Record};
 use manxdb_lab::experiment::{
-    At, Design, Experiment, ExperimentKind, Falsification, TrialError, series,
+    At, Design, Experiment, ExperimentKind, Falsification, Scale, TrialError, series,
 };
 use manxdb_lab::figure::Look;
 
 use self::trial::{Answerer, Outcome, Pace, Trial};
+use super::curp::REPETITIONS_MIN;
 
 /// The experiments, in the order of the list.
 pub static ALL: [&dyn Experiment; 2] = [&witness::EXPERIMENT, &tail::EXPERIMENT];
@@ -220,7 +221,7 @@ fn points(data: &Data<Witnessing>, answerer: Answerer, busy: bool) -> Vec<At<'_,
 /// The median of a number with so many witnesses.
 ///
 /// # Errors
-/// Why there is none.
+/// Why there is none, or too few repetitions: what else the machine did decides one.
 fn median(
     data: &Data<Witnessing>,
     (answerer, witnesses, busy): (Answerer, u32, bool),
@@ -231,7 +232,13 @@ fn median(
         .iter()
         .find(|at| at.x.total_cmp(&f64::from(witnesses)).is_eq());
     if let Some(at) = at {
-        return Ok(at.median(number));
+        let (found, repetitions) = (at.median(number), at.repetitions());
+        if repetitions < REPETITIONS_MIN && data.scale != Scale::Smoke {
+            return Err(format!(
+                "{repetitions} repetitions: {REPETITIONS_MIN} at least judge a time"
+            ));
+        }
+        return Ok(found);
     }
     let own = data.records.iter();
     let mut own = own.filter(|record| record.trial.answerer == answerer);

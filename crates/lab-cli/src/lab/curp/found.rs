@@ -9,6 +9,9 @@ use manxdb_lab::figure::{Line, Look, Point};
 use super::Replicating;
 use super::trial::{Carrier, Load, Measure, System, Trial};
 
+/// Fewer repetitions judge no time and no rate: the machine may be anybody's too.
+pub(in crate::lab) const REPETITIONS_MIN: usize = 3;
+
 /// Which runs are meant.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
@@ -58,6 +61,30 @@ impl Wanted {
         low.zip(middle(values.len() / 2))
             .map(|(low, high)| f64::midpoint(low, high))
             .ok_or_else(|| "these runs are not among the data".to_owned())
+    }
+
+    /// How often another system's time or rate goes into this one's.
+    ///
+    /// # Errors
+    /// As [`Self::ratio`], or too few repetitions: what else the machine did decides one.
+    pub fn timed_ratio(
+        &self,
+        data: &Data<Replicating>,
+        other: System,
+        number: impl Fn(&Measure) -> f64 + Copy,
+    ) -> Result<f64, String> {
+        let ratio = self.ratio(data, other, number)?;
+        let of = |wanted: &Self| {
+            let records = data.records.iter();
+            records.filter(|one| wanted.is(&one.trial)).count()
+        };
+        let repetitions = of(self).min(of(&self.of(other)));
+        if repetitions < REPETITIONS_MIN {
+            return Err(format!(
+                "{ratio:.2} times, {repetitions} repetitions: {REPETITIONS_MIN} at least judge a time"
+            ));
+        }
+        Ok(ratio)
     }
 
     /// How often another system's number goes into this one's.

@@ -104,7 +104,7 @@ fn at_most(
     says: &str,
     (wanted, most): (Wanted, f64),
 ) -> Claim {
-    let found = wanted.ratio(data, System::Unreplicated, p50);
+    let found = wanted.timed_ratio(data, System::Unreplicated, p50);
     judge(source, says, found, |ratio| {
         let said = format!("{ratio:.2} times");
         (Measured::ratio(ratio, said), ratio <= most)
@@ -117,7 +117,7 @@ fn targets(data: &Data<Replicating>) -> Vec<Claim> {
     };
     let generic = Carrier::XdpGeneric;
     let synced = System::Synced { faults: 1 };
-    let ratio = wanted(synced, AWAY_US).ratio(data, System::Unreplicated, p50);
+    let ratio = wanted(synced, AWAY_US).timed_ratio(data, System::Unreplicated, p50);
     let says = "250 µs one way, synced, f = 1: at least 1.9 times the median without replication.";
     let twice = judge(Source::Target, says, ratio, |ratio| {
         let said = format!("{ratio:.2} times");
@@ -171,7 +171,7 @@ fn targets(data: &Data<Replicating>) -> Vec<Claim> {
 fn published(data: &Data<Replicating>) -> Vec<Claim> {
     let user = Carrier::User;
     let original = wanted(System::Synced { faults: 3 }, 0);
-    let original = original.ratio(data, System::Unreplicated, p50);
+    let original = original.timed_ratio(data, System::Unreplicated, p50);
     let says =
         "RAMCloud, f = 3: replication in two round trips takes 2.3 times the median without any.";
     let original = judge(Source::Paper, says, original, |ratio| {
@@ -184,7 +184,7 @@ fn published(data: &Data<Replicating>) -> Vec<Claim> {
     let third = wanted(curp(3, user), 0);
     let generic = curp(3, Carrier::XdpGeneric);
     let against = |says: &str, number: MeasureNumber, least: f64| {
-        let found = third.ratio(data, generic, number);
+        let found = third.timed_ratio(data, generic, number);
         judge(Source::Paper, says, found, |ratio| {
             let said = format!("{ratio:.2} times, the data plane behind the driver");
             (Measured::ratio(ratio, said), ratio >= least)

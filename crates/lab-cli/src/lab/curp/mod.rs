@@ -8,7 +8,7 @@
 //! | why an XDP program harms nobody | [`namespace`] |
 //! | who asks | [`load`] |
 //! | how a trial is run | [`run`] |
-//! | the experiments, their claims and figures | [`latency`], [`throughput`], [`skew`] |
+//! | the experiments, their claims and figures | [`latency`], [`throughput`] |
 //! | what claims and figures have in common | [`found`] |
 //! | which outcomes can be true | [`plausible`] |
 
@@ -19,7 +19,6 @@ mod load;
 pub(super) mod namespace;
 mod plausible;
 pub(super) mod run;
-mod skew;
 mod throughput;
 pub(super) mod trial;
 
@@ -28,15 +27,12 @@ use std::fmt::Write as _;
 use manxdb_lab::data::{Data, Record};
 use manxdb_lab::experiment::{Design, Experiment, ExperimentKind, Falsification, TrialError};
 
+pub(super) use self::found::REPETITIONS_MIN;
 pub(super) use self::load::spread;
 use self::trial::{Load, Measure, Outcome, Trial};
 
 /// The experiments, in the order of the list.
-pub static ALL: [&dyn Experiment; 3] = [
-    &latency::EXPERIMENT,
-    &throughput::EXPERIMENT,
-    &skew::EXPERIMENT,
-];
+pub static ALL: [&dyn Experiment; 2] = [&latency::EXPERIMENT, &throughput::EXPERIMENT];
 
 /// Clusters that replicate in one round trip, in processes.
 #[derive(Debug, Clone, PartialEq)]
@@ -190,8 +186,9 @@ const UNLIKE: &str = "
 
 - All processes and the client share this machine's cores, and what else runs on it: rates and latencies \
 say as much about that. Counts (round trips, messages, bytes, ways of completion) do not depend on it, and \
-CPU of a command little.
-- *unreplicated* is the same program with f = 0: one server, no backup, no witness; what it has executed is synced at once, so the master completes its updates, in one round trip. *synced* is the same \
+CPU of a command little. Fewer than three repetitions judge no time and no rate.
+- *unreplicated* is the same program with f = 0: one server, no backup, no witness; what it has executed is \
+synced at once, so the master completes its updates, in one round trip. *synced* is the same \
 cluster as CURP's, whose client records at no witness, so that the master syncs before it answers: two \
 round trips, as in ordinary primary-backup replication. Durability of both and of CURP: `memory`; that of \
 redis-server with AOF always: one disk.

@@ -41,7 +41,9 @@ pub fn run(trial: &Trial) -> Result<Outcome, String> {
     }
 }
 
+/// The log that a message names is gone with the trial.
 fn lacking(why: String) -> Outcome {
+    let why = why.split(" (log: ").next().unwrap_or_default().to_owned();
     Outcome {
         lacking: Some(why),
         ..Outcome::default()

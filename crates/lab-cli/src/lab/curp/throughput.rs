@@ -124,7 +124,7 @@ fn targets(data: &Data<Replicating>) -> Vec<Claim> {
 fn rate_beside_aof(data: &Data<Replicating>) -> Claim {
     let says = "One client, f = 1: at least 2.5 times the SETs a second of redis-server with AOF always where \
                 fdatasync takes at most 0.1 ms, at least 5 times where it takes 0.3 ms or more.";
-    let ratio = wanted(ONE, 1).ratio(data, System::RedisAlways, Measure::rate);
+    let ratio = wanted(ONE, 1).timed_ratio(data, System::RedisAlways, Measure::rate);
     let ratio = match ratio {
         Ok(ratio) => ratio,
         Err(why) => return Claim::open(Source::Target, says, why),
@@ -156,7 +156,7 @@ fn rate_beside_aof(data: &Data<Replicating>) -> Claim {
 
 fn published(data: &Data<Replicating>) -> Vec<Claim> {
     let least = |says: &str, (wanted, other): (Wanted, System), least: f64| {
-        let found = wanted.ratio(data, other, Measure::rate);
+        let found = wanted.timed_ratio(data, other, Measure::rate);
         judge(Source::Paper, says, found, |ratio| {
             let said = format!("{ratio:.2} times");
             (Measured::ratio(ratio, said), ratio >= least)

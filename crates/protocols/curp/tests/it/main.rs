@@ -9,7 +9,6 @@
 
 mod common;
 mod faults;
-mod model;
 mod mutants;
 mod rounds;
 mod steps;
