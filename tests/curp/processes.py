@@ -36,9 +36,9 @@ def free_ports(count):
 
 class Processes:
     """The processes of a cluster for one fault: 3 servers, 2 witnesses, 1 coordinator, and a proxy of
-    Redis clients unless it replicates SQL's rows."""
+    Redis clients unless it replicates SQL's rows; ports for one more witness."""
 
-    NODES = 7
+    NODES = 8
 
     def __init__(self, clients, *more, suspect_ms=600):
         self.directory = tempfile.TemporaryDirectory(prefix="manxdb-curp-")

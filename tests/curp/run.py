@@ -56,7 +56,7 @@ def far():
 def near():
     """A cluster whose processes come back when they die."""
     if "near" not in _clusters:
-        _clusters["near"] = Cluster("--supervise")
+        _clusters["near"] = Cluster("--supervise", "--room", "1")
     return _clusters["near"]
 
 
@@ -623,6 +623,41 @@ def a_carrier_that_cannot_be_had_is_named_with_the_way_to_get_it():
     assert f"witness at 127.0.0.1:{port}, carrier user, durability: memory" in first, first + said
     assert said.count("taking the next best") == 2, said
     expect(witness.returncode, 0, said)
+
+
+@check
+def a_witness_is_added_and_replaces_another_while_clients_write():
+    cluster = near()
+    cluster.wait_whole()
+    link = cluster.proxy()
+    link.call("SET", "added", "0")
+    old, = cluster.notes(0)["witnesses"].split()
+    stop, done = threading.Event(), []
+
+    def write():
+        other = cluster.proxy()
+        while not stop.is_set():
+            done.append(other.call("INCR", "added"))
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    ran = cluster.run("add-witness", "--replaces", old)
+    expect(ran.returncode, 0, ran.stdout)
+    assert "is a witness: a spare" in ran.stdout and f"node {old} has ended" in ran.stdout, ran.stdout
+    assert old not in cluster.notes(0)["witnesses"].split(), ran.stdout
+    before, deadline = len(done), time.monotonic() + PATIENCE
+    while len(done) < before + 5:
+        assert time.monotonic() < deadline, "nobody writes any more"
+        time.sleep(0.01)
+    stop.set()
+    writer.join(timeout=PATIENCE)
+    expect(int(link.call("GET", "added")), len(done), "each INCR once")
+    # What was ended is started again by `cluster up`: now every place is taken.
+    cluster.wait_whole()
+    ran = cluster.run("add-witness")
+    assert ran.returncode == 1 and "--room" in ran.stdout, ran.stdout
+    ran = cluster.run("add-witness", "--replaces", "1")
+    assert ran.returncode == 1 and "node 1 is no witness" in ran.stdout, ran.stdout
 
 
 if __name__ == "__main__":

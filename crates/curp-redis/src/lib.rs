@@ -17,16 +17,19 @@
 //! | how a command is written into records and logs | [`command`] |
 //! | what a command does, which keys it touches, what backups keep | [`machine`] |
 //! | which command waits for which, and how replies keep their order | [`front`] |
+//! | a client for Rust programs, without a proxy | [`client`] |
 //!
 //! Start reading at [`machine`], then [`front`].
 #![forbid(unsafe_code)]
 // Sockets of clients are what the front is for.
 #![allow(clippy::disallowed_methods)]
 
+pub mod client;
 pub mod command;
 pub mod front;
 pub mod machine;
 
+pub use client::{RedisClient, RedisError, Value};
 pub use command::ReplicatedCommand;
-pub use front::{Front, FrontCounts, FrontMeter, FrontSettings};
+pub use front::{Front, FrontSettings};
 pub use machine::RedisMachine;

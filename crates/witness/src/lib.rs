@@ -44,4 +44,4 @@ pub use counts::{Count, Counts};
 pub use error::CarrierError;
 pub use kind::{Carrier, CarrierKind, Place, open, open_or_fall_back};
 pub use user::UserCarrier;
-pub use xdp::XdpCarrier;
+pub use xdp::{ProgramClock, ProgramTime, XdpCarrier};

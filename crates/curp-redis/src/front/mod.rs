@@ -7,13 +7,11 @@
 //! | file | |
 //! |---|---|
 //! | `connection` | a client's bytes, and the places of its replies |
-//! | `counts` | how commands were completed, for INFO and `manxdb cluster status` |
 //!
 //! A command that may wait for a key (BLPOP) is asked again and again until something is there: each
 //! attempt is an operation of its own, so the client's acknowledgements do not stand still.
 
 mod connection;
-mod counts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
@@ -22,6 +20,8 @@ use std::sync::Arc;
 
 use manxdb_core::{Nanos, NodeId, RequestId};
 use manxdb_curp::{ClientAnswer, CurpNode, Execute as _};
+use manxdb_curp_client::calls::SHOW_EVERY;
+use manxdb_curp_client::{Calls, ClientMeter};
 use manxdb_net::{Driver, Outside};
 use manxdb_redis::resp::Reply;
 use manxdb_redis::server::{ClientId, DataCall, Forward, Server, Settings};
@@ -31,7 +31,6 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
 
 use self::connection::{Connection, Footprint};
-pub use self::counts::{FrontCounts, FrontMeter};
 use crate::command::ReplicatedCommand;
 use crate::machine::RedisMachine;
 
@@ -43,10 +42,7 @@ const ACCEPTED: usize = 64;
 const COMMAND_BYTES_MAX: usize = 32 << 20;
 /// How often a command that waits for a key is asked again.
 const ASK_AGAIN_AFTER: Nanos = Nanos::from_millis(20);
-/// How often a front without commands shows the master that it is there: far more often than the
-/// master forgets clients.
-const SHOW_EVERY: Nanos = Nanos::from_secs(2);
-/// The key of the wake-up for that; those of commands that wait are their numbers, from 1.
+/// The key of the wake-up to show the master that this front is there; those of commands that wait are their numbers, from 1.
 const SHOW: u64 = 0;
 
 /// What a front is set to.
@@ -71,8 +67,6 @@ struct Call {
     data: DataCall,
     /// When it has waited long enough, if it may wait.
     until: Option<Nanos>,
-    /// Whether it changes nothing.
-    is_read: bool,
 }
 
 /// Connections of Redis clients, and the commands under way for them.
@@ -82,14 +76,12 @@ pub struct Front {
     epoll: OwnedFd,
     server: Server,
     connections: BTreeMap<ClientId, Connection>,
-    calls: BTreeMap<RequestId, Call>,
+    calls: Calls<Call>,
     /// Commands that found nothing yet, by the key of their wake-up.
     asleep: BTreeMap<u64, Call>,
     next_sleep: u64,
     /// Connections with something to do in this round.
     active: BTreeSet<ClientId>,
-    meter: Arc<FrontMeter>,
-    asked_since_shown: bool,
     started_millis: u64,
 }
 
@@ -110,25 +102,23 @@ impl Front {
         let started_millis = wall_millis();
         let server = Server::new(Keyspace::new(), settings.redis.clone(), started_millis);
         Ok(Self {
+            calls: Calls::new(settings.node),
             settings,
             listener,
             epoll,
             server,
             connections: BTreeMap::new(),
-            calls: BTreeMap::new(),
             asleep: BTreeMap::new(),
             next_sleep: SHOW + 1,
             active: BTreeSet::new(),
-            meter: Arc::default(),
-            asked_since_shown: false,
             started_millis,
         })
     }
 
     /// How commands are completed, for other threads.
     #[must_use]
-    pub fn meter(&self) -> Arc<FrontMeter> {
-        Arc::clone(&self.meter)
+    pub fn meter(&self) -> Arc<ClientMeter> {
+        self.calls.meter()
     }
 
     fn accept(&mut self) {
@@ -240,21 +230,8 @@ impl Front {
             slot,
             data,
             until,
-            is_read: RedisMachine::declare(&replicated).is_some_and(|of| of.reads_only),
         };
-        self.ask(call, replicated, outside);
-    }
-
-    fn ask(
-        &mut self,
-        call: Call,
-        replicated: Vec<u8>,
-        outside: &mut Outside<CurpNode<RedisMachine>>,
-    ) {
-        self.asked_since_shown = true;
-        let request = outside.request(self.settings.node, replicated);
-        let earlier = self.calls.insert(request, call);
-        assert!(earlier.is_none(), "a request has a number of its own");
+        self.calls.ask(call, replicated, outside);
     }
 
     fn encode(&self, id: ClientId, reply: &Reply) -> Vec<u8> {
@@ -271,7 +248,8 @@ impl Front {
     }
 
     fn answer_here(&mut self, id: ClientId, connection: &mut Connection, command: &Command) {
-        self.server.set_info("Curp", self.meter.counts().lines());
+        self.server
+            .set_info("Curp", self.calls.meter().counts().lines());
         let millis = wall_millis().max(self.started_millis);
         let handled = self.server.handle(id, command, Stamp::new(millis, millis));
         assert!(
@@ -421,10 +399,9 @@ impl Driver<CurpNode<RedisMachine>> for Front {
         id: RequestId,
         body: ClientAnswer,
     ) {
-        let Some(call) = self.calls.remove(&id) else {
+        let Some(call) = self.calls.answered(id, &body) else {
             return; // it asked nothing
         };
-        self.meter.count(&body, call.is_read);
         let reply = match body.answer {
             None => self.encode(
                 call.client,
@@ -453,16 +430,14 @@ impl Driver<CurpNode<RedisMachine>> for Front {
 
     fn wake(&mut self, outside: &mut Outside<CurpNode<RedisMachine>>, key: u64) {
         if key == SHOW {
-            if !std::mem::take(&mut self.asked_since_shown) {
-                let nothing = ReplicatedCommand::nothing().encode();
-                outside.request(self.settings.node, nothing);
-            }
+            let nothing = ReplicatedCommand::nothing().encode();
+            self.calls.show(nothing, outside);
             outside.wake_after(SHOW_EVERY, SHOW);
             return;
         }
         if let Some(call) = self.asleep.remove(&key) {
             let replicated = ReplicatedCommand::of(&call.data).encode();
-            self.ask(call, replicated, outside);
+            self.calls.ask(call, replicated, outside);
         }
     }
 
@@ -471,10 +446,10 @@ impl Driver<CurpNode<RedisMachine>> for Front {
             self.send(id);
         }
         let waiting = self.calls.len() + self.asleep.len();
-        self.meter.set(waiting, self.connections.len());
+        self.calls.meter().set(waiting, self.connections.len());
     }
 
     fn notes(&self) -> Vec<(String, String)> {
-        self.meter.counts().lines()
+        self.calls.meter().counts().lines()
     }
 }

@@ -5,4 +5,5 @@
     reason = "helpers of tests fail like tests"
 )]
 
+mod client;
 mod machine;

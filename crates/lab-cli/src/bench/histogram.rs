@@ -49,6 +49,11 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
+    /// How many values it has.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
     /// The largest value, exactly.
     pub fn max(&self) -> u64 {
         self.max

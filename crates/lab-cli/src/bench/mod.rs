@@ -9,7 +9,7 @@ mod compare;
 mod drive;
 mod fill;
 pub mod fillrandom;
-mod histogram;
+pub mod histogram;
 mod link;
 mod measure;
 mod memories;

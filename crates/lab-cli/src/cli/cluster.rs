@@ -195,6 +195,16 @@ pub enum ClusterCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Start one more witness of a running cluster of `up curp`, in its --room or in the place of one that is
+    /// gone; it is a spare until the coordinator needs it. `down` ends it with the others
+    AddWitness {
+        /// The cluster: its file, or the data directory that holds it
+        #[arg(long, value_name = "FILE", default_value = DEFAULT_CLUSTER)]
+        cluster: PathBuf,
+        /// End this witness when the new one is there (SIGTERM), and wait until another one is in use
+        #[arg(long, value_name = "NUMBER")]
+        replaces: Option<u32>,
+    },
     /// End a process of a cluster at once, as a crash does (SIGKILL)
     Kill(ClusterTarget),
     /// Stop a process of a cluster where it stands (SIGSTOP), for a while or until it is resumed
@@ -268,12 +278,15 @@ them, the others pass them on to it; a failover ends connections. SIGINT, SIGTER
 /// Flags of `cluster up curp`.
 #[derive(Debug, Args)]
 pub struct CurpUp {
-    /// Crashes survived: so many backups, and so many witnesses
-    #[arg(long = "f", value_name = "F", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3))]
+    /// Crashes survived: so many backups, and so many witnesses; 0 replicates nothing, to compare with
+    #[arg(long = "f", value_name = "F", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=3))]
     pub faults: u32,
     /// Servers and witnesses of each kind more than needed: they replace those that die
     #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(0..=8))]
     pub spares: u32,
+    /// Places for more witnesses, which `manxdb cluster add-witness` starts while the cluster runs
+    #[arg(long, default_value_t = 0, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(0..=8))]
+    pub room: u32,
     /// Proxies for Redis clients
     #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(0..=16))]
     pub proxies: u32,

@@ -27,9 +27,16 @@ each trial: what was interrupted goes on with --resume.\n\n\
 Scales: smoke takes seconds, laptop minutes on two cores, paper has the published parameters (DAST:\n\
 10 regions of 10 shards) and may take hours; --at and --seeds run a part of it.\n\n\
 lobsters-* start mariadbd (Debian's mariadb-server-core) beside manxdb, and MyRocks where ha_rocksdb.so\n\
-is (mariadb-plugin-rocksdb; MARIADB_PLUGIN_DIR names another directory). What a machine lacks is named\n\
-in the results, and the other systems run.")]
+is (mariadb-plugin-rocksdb; MARIADB_PLUGIN_DIR names another directory). curp-* and argus-* run in network\n\
+namespaces of their own, for XDP programs (unshare and ip; CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF,\n\
+CAP_PERFMON). What a machine lacks is named in the results, and the other systems run.")]
     Run(LabRun),
+    /// One trial, read from standard input: started by a run in namespaces of its own
+    #[command(hide = true)]
+    Trial {
+        /// Of which kind
+        kind: String,
+    },
     /// Draw figure and report of an experiment again, from its data
     Figure {
         /// Which one, or all of a part

@@ -24,35 +24,25 @@ pub struct NodeProcess {
 }
 
 impl NodeProcess {
-    /// Starts a node. What it logs goes into its data directory.
+    /// Starts a node that ends with this process. What it logs goes into its data directory.
     ///
     /// # Errors
     /// The operating system's.
     pub fn start(cluster_file: &Path, number: u32) -> Result<Self, Fault> {
-        let io = |error| Fault::io(format!("cannot start node {number}"), error);
-        let directory = directory_of(cluster_file, number);
-        std::fs::create_dir_all(&directory).map_err(io)?;
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(directory.join("log"))
-            .map_err(io)?;
-        let mut command = Command::new(program_beside(super::SERVER).map_err(io)?);
-        command
-            .args(["cluster", "node", "--cluster"])
-            .arg(cluster_file)
-            .args(["--node", &number.to_string()])
-            .args(["--parent", &std::process::id().to_string()])
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().map_err(io)?)
-            .stderr(log);
-        // A terminal's interrupt is for `cluster up`, which ends the nodes in order.
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let parent = std::process::id().to_string();
         Ok(Self {
             number,
-            child: command.spawn().map_err(io)?,
+            child: spawn(cluster_file, number, &["--parent", &parent])?,
             is_gone: false,
         })
+    }
+
+    /// Starts a node that goes on without this process; its process id.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn start_alone(cluster_file: &Path, number: u32) -> Result<u32, Fault> {
+        Ok(spawn(cluster_file, number, &[])?.id())
     }
 
     /// Its process id.
@@ -69,6 +59,29 @@ impl NodeProcess {
         self.is_gone = true;
         Some(status.to_string())
     }
+}
+
+fn spawn(cluster_file: &Path, number: u32, more: &[&str]) -> Result<Child, Fault> {
+    let io = |error| Fault::io(format!("cannot start node {number}"), error);
+    let directory = directory_of(cluster_file, number);
+    std::fs::create_dir_all(&directory).map_err(io)?;
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(directory.join("log"))
+        .map_err(io)?;
+    let mut command = Command::new(program_beside(super::SERVER).map_err(io)?);
+    command
+        .args(["cluster", "node", "--cluster"])
+        .arg(cluster_file)
+        .args(["--node", &number.to_string()])
+        .args(more)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().map_err(io)?)
+        .stderr(log);
+    // A terminal's interrupt is for `cluster up`, which ends the nodes in order.
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command.spawn().map_err(io)
 }
 
 /// Ends all of them: asks first, and kills what does not listen.

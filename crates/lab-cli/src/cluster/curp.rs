@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use manxdb::cluster::curp::{self, SERVES, WAITS};
 use manxdb::cluster::file::{ClusterFile, ClusterProtocol, CurpShape, Distances, NAME, Node};
@@ -13,9 +15,17 @@ use manxdb_net::Status;
 
 use manxdb::cli::TpccScale;
 
-use super::status::note;
+use super::children::NodeProcess;
+use super::status::{ask_all, note};
 use crate::cli::CurpUp;
 use crate::fault::Fault;
+
+/// How long a witness may take to start, and the coordinator to replace one.
+const WITNESS_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a node may take to answer.
+const STATUS_PATIENCE: Duration = Duration::from_secs(2);
+/// Between two looks whether something is so.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The cluster that a stopped one has left in the data directory, to go on with; none when there is
 /// nothing to go on with, or a new one is asked for.
@@ -67,7 +77,8 @@ pub fn describe(args: &CurpUp) -> Result<ClusterFile, Fault> {
     let shape = CurpShape {
         faults: args.faults,
         servers: args.faults + 1 + args.spares,
-        witnesses: args.faults + args.spares,
+        witnesses: args.faults + args.spares + args.room,
+        room: args.room,
         proxies: if args.sql { 0 } else { args.proxies },
         sql: args.sql,
         durability: args.durability.clone(),
@@ -189,11 +200,114 @@ pub fn judge(file: &ClusterFile, answers: &[Option<Status>]) -> Vec<HealthReport
         ));
     }
     let gone = file.nodes.iter().zip(answers).skip(1);
-    for (node, _) in gone.filter(|(_, answer)| answer.is_none()) {
+    let gone = gone.filter(|(node, answer)| answer.is_none() && !file.is_room(node));
+    for (node, _) in gone {
         let what = format!("node {}, {}, does not answer", node.number, node.role);
         found.push(HealthReport::degraded(what, start(node.number as usize)));
     }
     found
+}
+
+/// Starts one more witness of a running cluster: in a place that it has room for, or of one that is gone.
+/// With `replaces`, that one is ended then, and the coordinator's choice of another is waited for.
+///
+/// # Errors
+/// There is no such place, or the witness does not start.
+pub fn add_witness(cluster: &Path, replaces: Option<u32>) -> Result<ExitCode, Fault> {
+    let (file, path) = ClusterFile::read(cluster)?;
+    let answers = ask_all(&file);
+    if file.protocol != ClusterProtocol::Curp {
+        return Err(Fault::Other(
+            "only clusters that manxdb cluster up curp starts have witnesses".to_owned(),
+        ));
+    }
+    let is_witness = |node: &&Node| node.role == "witness";
+    if let Some(number) = replaces {
+        let mut witnesses = file.nodes.iter().filter(is_witness);
+        if !witnesses.any(|node| node.number == number && !file.is_room(node)) {
+            return Err(Fault::Other(format!(
+                "node {number} is no witness, as manxdb cluster status shows them"
+            )));
+        }
+    }
+    let free = |node: &&Node| {
+        let answers = answers
+            .get(node.number as usize)
+            .is_some_and(Option::is_some);
+        is_witness(node) && !answers && Some(node.number) != replaces
+    };
+    let mut places = file.nodes.iter().filter(free);
+    let room = file.nodes.iter().find(|node| file.is_room(node));
+    let Some(place) = room.or_else(|| places.next()) else {
+        return Err(Fault::Other(
+            "every witness answers, and the cluster has no room for more: cluster up curp --room COUNT \
+             makes it"
+                .to_owned(),
+        ));
+    };
+    let number = place.number;
+    let process = NodeProcess::start_alone(&path, number)?;
+    await_witness(&path, number, process)?;
+    println!(
+        "node {number} (process {process}) is a witness: a spare, until the coordinator needs it"
+    );
+    if let Some(number) = replaces {
+        replace(&path, number)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Until it answers; then the cluster file has its process.
+fn await_witness(path: &Path, number: u32, process: u32) -> Result<(), Fault> {
+    let deadline = Instant::now() + WITNESS_PATIENCE;
+    loop {
+        // `cluster up` may have written it meanwhile.
+        let (mut file, _) = ClusterFile::read(path)?;
+        let node = file.nodes.iter_mut().find(|node| node.number == number);
+        let Some(node) = node else {
+            return Err(Fault::Other(format!("there is no node {number} any more")));
+        };
+        let status = manxdb_net::ask_status(node.address, STATUS_PATIENCE);
+        if status.is_ok_and(|status| status.process == process) {
+            node.process = process;
+            return Ok(file.write(path)?);
+        }
+        if Instant::now() >= deadline {
+            super::status::terminate(process);
+            let log = manxdb::cluster::node::directory_of(path, number).join("log");
+            return Err(Fault::Other(format!(
+                "node {number} did not start (log: {})",
+                log.display()
+            )));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Ends a witness, and waits until no view has it.
+fn replace(path: &Path, number: u32) -> Result<(), Fault> {
+    let (file, _) = ClusterFile::read(path)?;
+    let answers = ask_all(&file);
+    if let Some(Some(status)) = answers.get(number as usize) {
+        super::status::terminate(status.process);
+    }
+    let deadline = Instant::now() + WITNESS_PATIENCE;
+    loop {
+        let answers = ask_all(&file);
+        let in_use = told(&answers, "witnesses").map(numbers).unwrap_or_default();
+        if master(&answers).is_some() && !in_use.is_empty() && !in_use.contains(&number) {
+            println!("node {number} has ended; the witnesses in use are {in_use:?}");
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            return Err(Fault::Other(format!(
+                "node {number} has ended, but the coordinator has not replaced it after {} s: manxdb \
+                 cluster status",
+                WITNESS_PATIENCE.as_secs()
+            )));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
 }
 
 /// Says how to use a cluster that is up.
@@ -204,7 +318,7 @@ pub fn announce(file: &ClusterFile, path: &Path) {
     println!(
         "cluster is up: {} servers and {} witnesses for f = {}, durability: {}",
         shape.servers,
-        shape.witnesses,
+        shape.witnesses - shape.room,
         shape.faults,
         curp::durability(file)
     );

@@ -40,6 +40,7 @@ pub fn run(command: &ClusterCommand) -> Result<ExitCode, Fault> {
     match command {
         ClusterCommand::Up(args) => up::run(args),
         ClusterCommand::Node(_) => Err(become_program(SERVER, WAY_OUT).into()),
+        ClusterCommand::AddWitness { cluster, replaces } => curp::add_witness(cluster, *replaces),
         ClusterCommand::Status { cluster, json } => status::run(cluster, *json),
         ClusterCommand::Kill(target) => signals::kill(target),
         ClusterCommand::Pause { target, for_ms } => signals::pause(target, *for_ms),

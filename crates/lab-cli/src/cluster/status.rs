@@ -109,7 +109,8 @@ pub fn run(path: &Path, as_json: bool) -> Result<ExitCode, Fault> {
             "reconnects",
             "refused"
         );
-        for (node, answer) in file.nodes.iter().zip(&answers) {
+        let nodes = file.nodes.iter().zip(&answers);
+        for (node, answer) in nodes.filter(|(node, _)| !file.is_room(node)) {
             println!("{}", to_line(node, answer));
         }
         for report in &lacking {

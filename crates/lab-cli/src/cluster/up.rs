@@ -93,10 +93,11 @@ impl Cluster {
             begin_afresh(&directory_of(&self.path, node.number))?;
         }
         self.file.write(&self.path)?;
-        for number in 0..self.file.nodes.len() {
-            let number = u32::try_from(number).unwrap_or(u32::MAX);
-            let process = NodeProcess::start(&self.path, number)?;
-            self.processes.push(process);
+        for node in &self.file.nodes {
+            if !self.file.is_room(node) {
+                let process = NodeProcess::start(&self.path, node.number)?;
+                self.processes.push(process);
+            }
         }
         self.write_down()?;
         let deadline = Instant::now() + START_PATIENCE;
@@ -169,8 +170,15 @@ impl Cluster {
 
     /// Writes the processes into the cluster file.
     fn write_down(&mut self) -> Result<(), Fault> {
-        for (node, process) in self.file.nodes.iter_mut().zip(&self.processes) {
-            node.process = process.id();
+        // What was started in the room for more is in the file alone.
+        let written = ClusterFile::read(&self.path).map(|(file, _)| file.nodes);
+        for (node, known) in self.file.nodes.iter_mut().zip(written.unwrap_or_default()) {
+            node.process = known.process;
+        }
+        for process in &self.processes {
+            if let Some(node) = self.file.nodes.get_mut(process.number as usize) {
+                node.process = process.id();
+            }
         }
         Ok(self.file.write(&self.path)?)
     }

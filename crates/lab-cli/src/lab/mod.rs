@@ -1,5 +1,7 @@
 //! `manxdb lab`: runs experiments on the machine's cores and writes what comes of them.
 
+mod argus;
+mod curp;
 mod fill;
 mod lobsters;
 mod machine;
@@ -34,7 +36,12 @@ type Any = &'static dyn Experiment;
 pub fn experiments() -> impl Iterator<Item = Any> {
     let of_rack = rack::ALL.into_iter().chain(recovery::ALL).chain(olap::ALL);
     let of_sites = lobsters::ALL.into_iter().chain(redis::ALL);
-    let in_processes = fill::ALL.into_iter().chain(of_rack).chain(of_sites);
+    let of_curp = curp::ALL.into_iter().chain(argus::ALL);
+    let in_processes = fill::ALL
+        .into_iter()
+        .chain(of_rack)
+        .chain(of_sites)
+        .chain(of_curp);
     SIMULATED.into_iter().chain(in_processes)
 }
 
@@ -64,6 +71,14 @@ pub fn run(command: &LabCommand) -> Result<ExitCode, Fault> {
                 draw_again(experiment, out)?;
                 write_index(experiment.part(), out)?;
             }
+        }
+        LabCommand::Trial { kind } => {
+            let answered = if kind == curp::run::KIND {
+                curp::namespace::answer(curp::run::here)
+            } else {
+                curp::namespace::answer(argus::run::here)
+            };
+            answered.map_err(Fault::Other)?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -8,7 +8,7 @@ use manxdb_lab::systems::SystemName;
 
 use crate::support::{laboratory, output};
 
-const EXPERIMENTS: [&str; 21] = [
+const EXPERIMENTS: [&str; 25] = [
     "n-clients",
     "crt-ratio",
     "tpca",
@@ -30,6 +30,10 @@ const EXPERIMENTS: [&str; 21] = [
     "lobsters-memory",
     "redis-throughput",
     "redis-start",
+    "curp-latency",
+    "curp-throughput",
+    "argus-witness",
+    "argus-tail",
 ];
 
 /// The files that depend on the seed alone.
@@ -273,6 +277,43 @@ fn redis_commands_are_measured_beside_redis_server() {
         rows.lines().skip(1).all(|row| row.ends_with(",2000")),
         "{rows}"
     );
+}
+
+#[test]
+fn clusters_of_one_round_trip_are_measured_beside_redis_server() {
+    let directory = tempfile::tempdir().unwrap();
+    // One row for each system.
+    for (name, count) in [
+        ("curp-latency", 3),
+        ("curp-throughput", 2),
+        ("argus-witness", 4),
+        ("argus-tail", 4),
+    ] {
+        let (code, said, error) = lab(&["run", name, "--scale", "smoke"], directory.path());
+        assert_eq!(code, Some(0), "{name}: {error}");
+        // Too small to be judged.
+        assert!(
+            said.contains("  open  ") && !said.contains("holds"),
+            "{said}"
+        );
+        let of = directory.path().join("curp").join(name);
+        let rows = fs::read_to_string(of.join("data.csv")).unwrap();
+        assert_eq!(rows.lines().count(), 1 + count, "{rows}");
+        assert!(of.join("figure.png").exists());
+        // What this machine lacks is said by name.
+        let report = fs::read_to_string(of.join("report.md")).unwrap();
+        let data = fs::read_to_string(of.join("data.json")).unwrap();
+        let lacks = data.contains("\"lacking\":\"");
+        assert_eq!(report.contains("\nskipped: "), lacks, "{report}");
+    }
+    // Counts do not depend on the machine: what commutes is complete after one round trip.
+    let rows = fs::read_to_string(directory.path().join("curp/curp-latency/data.csv")).unwrap();
+    let fast = rows.lines().next().unwrap().split(',');
+    let fast = fast.clone().position(|name| name == "fast").unwrap();
+    let of_user = rows.lines().find(|row| row.contains("CURP f=1 user"));
+    let cells: Vec<&str> = of_user.unwrap().split(',').collect();
+    let fast: u32 = cells[fast].parse().unwrap();
+    assert!((51..=100).contains(&fast), "{rows}");
 }
 
 #[test]

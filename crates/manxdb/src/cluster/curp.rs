@@ -5,16 +5,19 @@ use std::os::unix::net::UnixStream;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use manxdb_core::channel::{ChannelOptions, Life};
-use manxdb_core::{Nanos, NodeId};
+use manxdb_core::{Nanos, NodeId, RequestId};
 use manxdb_curp::disk::CurpRecord;
 use manxdb_curp::hash::KeyHasher;
 use manxdb_curp::ids::Member;
-use manxdb_curp::{CurpNode, Durability, Execute, Options, Role};
+use manxdb_curp::{ClientAnswer, CurpNode, Durability, Execute, Options, Role};
+use manxdb_curp_client::Cluster;
+use manxdb_curp_client::client::unlisted;
+use manxdb_curp_client::cluster::NOTE;
 use manxdb_curp_redis::{Front, FrontSettings, RedisMachine};
 use manxdb_curp_sql::driver::SqlNode;
 use manxdb_curp_sql::{PrimaryDriver, SqlMachine};
 use manxdb_net::packet::Place;
-use manxdb_net::{DataDirectory, Journal, NoDriver, RegionId, Runtime, Settings};
+use manxdb_net::{DataDirectory, Driver, Journal, NoDriver, Outside, RegionId, Runtime, Settings};
 use manxdb_redis::server::Settings as RedisSettings;
 
 use super::file::{ClusterFile, ClusterProtocol, CurpShape, nanos};
@@ -32,8 +35,6 @@ const RETRY_EVERY: Nanos = Nanos::from_millis(10);
 const CLIENT_PATIENCE: Nanos = Nanos::from_secs(60);
 /// Redis clients of one process.
 const CONNECTIONS_MAX: usize = 10_000;
-/// Numbers of proxies that no cluster file lists begin here, and are drawn.
-const UNLISTED_FIRST: u32 = 1 << 20;
 
 /// The note by which a coordinator says what keeps the cluster from going on.
 pub const WAITS: &str = "waits for";
@@ -151,24 +152,23 @@ impl CountedRows for SqlMachine {
     }
 }
 
+/// What a client of the cluster has to know of it.
+#[must_use]
+pub fn cluster(file: &ClusterFile) -> Cluster {
+    Cluster {
+        id: file.id(),
+        directory: file.directory(),
+        delays: file.delays(),
+        options: options(file),
+    }
+}
+
 fn settings<E: CountedRows>(
     file: &ClusterFile,
     seed: u64,
     holds_datagrams: bool,
 ) -> Settings<CurpNode<E>> {
-    Settings {
-        cluster: file.id(),
-        directory: file.directory(),
-        // The core asks again for whatever is lost.
-        channel: ChannelOptions {
-            is_numbered: false,
-            ..ChannelOptions::default()
-        },
-        delays: file.delays(),
-        holds_datagrams,
-        seed,
-        notes: notes::<E>,
-    }
+    cluster(file).settings(seed, holds_datagrams, notes::<E>)
 }
 
 /// Runs a node of the file until it is told to stop.
@@ -365,6 +365,17 @@ fn core(
     opened.map_err(super::node::other)
 }
 
+/// The coordinator's answer to clients that have no cluster file.
+struct TellsClients(String);
+
+impl Driver<Node> for TellsClients {
+    fn reply(&mut self, _: &mut Outside<Node>, _: NodeId, _: RequestId, _: ClientAnswer) {}
+
+    fn notes(&self) -> Vec<(String, String)> {
+        vec![(NOTE.to_owned(), self.0.clone())]
+    }
+}
+
 fn coordinate(
     file: &ClusterFile,
     node: &super::file::Node,
@@ -381,7 +392,8 @@ fn coordinate(
          nobody is replaced while this process is down"
     );
     let settings = settings(file, life.0, true);
-    let mut runtime = Runtime::new(settings, listener, NoDriver).map_err(node::other)?;
+    let tells = TellsClients(cluster(file).told());
+    let mut runtime = Runtime::new(settings, listener, tells).map_err(node::other)?;
     let id = NodeId(node.number);
     let core = core(options(file), id, life, random_u64()?, disk)?;
     runtime
@@ -432,12 +444,9 @@ fn pass_on(
     life: Life,
     stop: &UnixStream,
 ) -> Result<(), Fault> {
-    let seed = u64::from(place.node.0) << 32 | life.0;
-    let settings = settings(file, seed, true);
-    let mut runtime = Runtime::new(settings, listener, front).map_err(node::other)?;
-    let core = core(options(file), place.node, life, 0, Vec::new())?;
-    runtime.add(place, life, core);
-    runtime.open_datagrams(place.node).map_err(node::other)?;
+    let cluster = cluster(file);
+    let hosted = cluster.host(place, life, listener, front, notes::<RedisMachine>);
+    let mut runtime = hosted.map_err(node::other)?;
     tracing::info!(
         node = place.node.0,
         life = life.0,
@@ -457,10 +466,10 @@ pub fn run_unlisted_proxy(
     admin: Option<SocketAddr>,
     stop: &UnixStream,
 ) -> Result<(), Fault> {
-    // Drawn from so many that no two of one cluster are equal, so that its first life is its only one.
-    let drawn = u32::try_from(random_u64()? & u64::from(u32::MAX >> 1)).unwrap_or(0);
+    // Drawn, its first life is its only one.
+    let node = unlisted().map_err(|error| Fault::io("cannot draw a number", error))?;
     let place = Place {
-        node: NodeId(drawn.max(UNLISTED_FIRST)),
+        node,
         region: RegionId(0),
     };
     let listener = TcpListener::bind((listen.ip(), 0))
@@ -508,6 +517,8 @@ pub fn notes<E: CountedRows>(core: &CurpNode<E>) -> Vec<(String, String)> {
             note("synced first", counts.synced_first.to_string());
             note("replayed", counts.replayed.to_string());
             note("clients forgotten", counts.expired.to_string());
+            let uncollected = server.uncollected().unwrap_or(0);
+            note("records not collected", uncollected.to_string());
         }
         let (applied, state) = server.applied();
         note("applied", applied.to_string());

@@ -32,12 +32,16 @@ pub enum ClusterProtocol {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CurpShape {
-    /// Crashes survived: so many backups, and so many witnesses, are in use.
+    /// Crashes survived: so many backups, and so many witnesses, are in use; 0 replicates nothing.
     pub faults: u32,
     /// Processes that can be master or backup.
     pub servers: u32,
     /// Processes that can be witnesses.
     pub witnesses: u32,
+    /// Of those, so many at the end of their row are not started with the cluster: room for
+    /// `manxdb cluster add-witness`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub room: u32,
     /// Proxies that are listed here.
     pub proxies: u32,
     /// The secret of key hashes: 32 hexadecimal digits.
@@ -104,8 +108,8 @@ impl CurpShape {
             );
         }
         let faults = self.faults;
-        if !(1..=3).contains(&faults) {
-            return Err(format!("curp.faults is 1 to 3, not {faults}"));
+        if faults > 3 {
+            return Err(format!("curp.faults is 0 to 3, not {faults}"));
         }
         if self.sql && self.proxies > 0 {
             return Err("curp.proxies is 0 where curp.sql is true: proxies are Redis's".to_owned());
@@ -113,7 +117,14 @@ impl CurpShape {
         if self.servers <= faults || self.servers > 64 {
             return Err(format!("curp.servers is {} to 64", faults + 1));
         }
-        if self.witnesses < faults || self.witnesses > 64 || self.proxies > 1_000 {
+        let started = self.witnesses.checked_sub(self.room);
+        if started.is_none_or(|started| started < faults) {
+            return Err(format!(
+                "curp.witnesses is {} and curp.room {}: {faults} at least are started",
+                self.witnesses, self.room
+            ));
+        }
+        if self.witnesses > 64 || self.proxies > 1_000 {
             return Err(format!(
                 "curp.witnesses is {faults} to 64, curp.proxies at most 1000"
             ));
@@ -125,6 +136,11 @@ impl CurpShape {
         }
         Ok(())
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A cluster.
@@ -257,6 +273,16 @@ impl ClusterFile {
             ));
         }
         self.cluster_id().map(|_| ())
+    }
+
+    /// Whether a node is a place for a witness that nobody has started yet.
+    #[must_use]
+    pub fn is_room(&self, node: &Node) -> bool {
+        self.curp.as_ref().is_some_and(|shape| {
+            let end = 1 + shape.servers + shape.witnesses;
+            let first = end.saturating_sub(shape.room);
+            (first..end).contains(&node.number) && node.process == 0
+        })
     }
 
     /// Writes it, all or nothing.

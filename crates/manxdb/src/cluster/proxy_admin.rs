@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use manxdb_curp_redis::{FrontCounts, FrontMeter};
+use manxdb_curp_client::{ClientCounts, ClientMeter};
 use manxdb_gateway::admin::{AdminServer, AdminSources, Gauge, HealthReport};
 use manxdb_gateway::mysql::SERVER_VERSION;
 use serde_json::json;
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// The address is taken, or the system has no thread or randomness to give.
-pub fn serve(address: SocketAddr, meter: Arc<FrontMeter>) -> Result<AdminServer, Fault> {
+pub fn serve(address: SocketAddr, meter: Arc<ClientMeter>) -> Result<AdminServer, Fault> {
     let listener = TcpListener::bind(address).map_err(|error| Fault::Listen {
         address,
         listener: "the admin page",
@@ -61,7 +61,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn look(&mut self, counts: &FrontCounts, now: Instant) -> HealthReport {
+    fn look(&mut self, counts: &ClientCounts, now: Instant) -> HealthReport {
         let answered = counts.fast + counts.reads + counts.conflicts + counts.synced;
         if counts.waiting == 0 || answered != self.answered {
             self.since = None;
@@ -82,7 +82,7 @@ impl Watch {
     }
 }
 
-fn gauges(counts: &FrontCounts) -> Vec<Gauge> {
+fn gauges(counts: &ClientCounts) -> Vec<Gauge> {
     let named = counts.named().into_iter();
     let gauge = |(name, count): (&'static str, u64)| {
         let name = match name {
@@ -107,11 +107,11 @@ mod tests {
     fn a_proxy_without_answers_is_unavailable_after_a_while() {
         let start = Instant::now();
         let mut watch = Watch::default();
-        let mut counts = FrontCounts {
+        let mut counts = ClientCounts {
             waiting: 1,
-            ..FrontCounts::default()
+            ..ClientCounts::default()
         };
-        let mut look = |counts: &FrontCounts, seconds| {
+        let mut look = |counts: &ClientCounts, seconds| {
             let report = watch.look(counts, start + Duration::from_secs(seconds));
             report.to_string().starts_with("unavailable")
         };
@@ -128,9 +128,9 @@ mod tests {
 
     #[test]
     fn metrics_tell_the_ways_apart() {
-        let counts = FrontCounts {
+        let counts = ClientCounts {
             fast: 7,
-            ..FrontCounts::default()
+            ..ClientCounts::default()
         };
         let text: Vec<_> = gauges(&counts)
             .into_iter()

@@ -37,6 +37,12 @@ impl GcLink {
         self.queue.push_back(entry);
     }
 
+    /// How many records the witness may have that are synced.
+    pub(crate) fn waiting(&self) -> usize {
+        assert!(self.sent <= self.queue.len(), "what is under way waits");
+        self.queue.len()
+    }
+
     /// Sends what waits, if nothing is under way.
     pub(crate) fn send(&mut self, config: &Config, out: &mut impl Outbox) {
         if self.sent == 0 && !self.queue.is_empty() {

@@ -126,9 +126,10 @@ impl<E: Execute> CurpNode<E> {
     ) -> Result<Self, DiskError> {
         let me = Member { node, life };
         assert!(life > 0, "lives begin with 1");
+        // One that survives nothing replicates nothing: what replication is compared with.
         assert!(
-            options.faults > 0,
-            "who survives nothing needs no replication"
+            options.faults < options.servers as usize,
+            "a master's backups are other servers"
         );
         Ok(match options.role(node) {
             Role::Coordinator => {

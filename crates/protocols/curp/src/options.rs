@@ -146,6 +146,10 @@ impl Options {
 
     /// Whether no defect is planted. What planted defects break is asserted only then, so that the
     /// history of a run shows them.
+    #[cfg_attr(
+        not(feature = "mutants"),
+        allow(clippy::unused_self, reason = "defects are planted in an option")
+    )]
     pub(crate) fn is_honest(&self) -> bool {
         #[cfg(feature = "mutants")]
         return self.mutant.is_none();

@@ -32,6 +32,8 @@ pub(super) struct Loaded {
     pub(super) sets: Array<MapData, [u8; SET_BYTES]>,
     pub(super) payloads: Array<MapData, [u8; PAYLOAD_BYTES]>,
     pub(super) counters: PerCpuArray<MapData, u64>,
+    /// The number of the program at the interface.
+    pub(super) dispatch: u32,
 }
 
 /// Loads a witness with the maps that an earlier process has left for it, or new ones, and gives it to the
@@ -58,8 +60,9 @@ pub(super) fn load(kind: CarrierKind, place: &Place, pins: &Pins) -> Result<Load
     let counters = ebpf.take_map("counters").ok_or_else(|| missing("counters"));
     let counters = PerCpuArray::try_from(counters?).map_err(refused_map)?;
     assert_eq!(counters.len() as usize, COUNTERS, "a counter an outcome");
-    attach(kind, place, pins, &mut ebpf)?;
+    let dispatch = attach(kind, place, pins, &mut ebpf)?;
     Ok(Loaded {
+        dispatch,
         config,
         views,
         rounds,
@@ -163,13 +166,13 @@ fn introduce(
     Ok(config)
 }
 
-/// Gives the interface its program, and that program the witness.
+/// Gives the interface its program, and that program the witness. The number of the interface's program.
 fn attach(
     kind: CarrierKind,
     place: &Place,
     pins: &Pins,
     witness: &mut Ebpf,
-) -> Result<(), CarrierError> {
+) -> Result<u32, CarrierError> {
     let mut loader = loader();
     loader.map_pin_path("witnesses", pins.witnesses());
     let mut ebpf = loader.load(DISPATCH).map_err(refused_load)?;
@@ -179,6 +182,7 @@ fn attach(
     let mut witnesses = ProgramArray::try_from(witnesses?).map_err(refused_map)?;
     let dispatch = program(&mut ebpf, "dispatch")?;
     dispatch.load().map_err(refused_program)?;
+    let number = dispatch.info().map_err(refused_program)?.id();
     if !take_over(dispatch, pins)? {
         attach_new(dispatch, kind, place, pins)?;
     }
@@ -186,7 +190,8 @@ fn attach(
     let program = witness.fd().map_err(refused_program)?;
     witnesses
         .set(place.address.port().into(), program, 0)
-        .map_err(refused_map)
+        .map_err(refused_map)?;
+    Ok(number)
 }
 
 /// Takes a witness's program from the interface: datagrams to it go their usual way.

@@ -3,6 +3,7 @@
 //! | file | |
 //! |---|---|
 //! | `load` | programs, maps and interfaces |
+//! | `clock` | how much time the kernel spends in programs |
 //!
 //! | what must hold | how it is made |
 //! |---|---|
@@ -11,6 +12,7 @@
 //! | the program never sees half a view | names and tokens are written first, one byte that makes it live in a second step |
 //! | nothing is lost with this process | maps and programs are pinned; a new process goes on with them, and with their life |
 
+mod clock;
 mod load;
 
 use std::collections::BTreeSet;
@@ -21,6 +23,7 @@ use manxdb_curp::table::Recorded;
 use manxdb_curp::wire::{Datagram, GcEntry};
 use manxdb_curp::{ViewTokens, WitnessCarrier};
 
+pub use self::clock::{ProgramClock, ProgramTime};
 use self::load::Loaded;
 use crate::counts::{Count, Counts};
 use crate::error::CarrierError;

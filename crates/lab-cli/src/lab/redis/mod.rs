@@ -25,6 +25,8 @@ use manxdb_lab::experiment::{
     At, Design, Experiment, ExperimentKind, Falsification, Scale, TrialError, series,
 };
 
+pub(super) use self::run::{SyncedSets, synced_sets};
+pub(super) use self::server::cpu_of;
 use self::trial::{Durability, Measure, Outcome, System, Trial, Work};
 
 /// The experiments, in the order of the list.

@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Stdio};
 
 use super::server::{Link, Server, encoded};
-use super::trial::{Books, Measure, Outcome, Trial, Work};
+use super::trial::{Books, Durability, Measure, Outcome, System, Trial, Work};
 
 /// Bytes of a value, an element of the queue and a field's value.
 const VALUE_BYTES: usize = 100;
@@ -29,6 +29,52 @@ pub fn run(trial: &Trial, progress: &mut dyn FnMut(f64)) -> Result<Outcome, Stri
         version: own_version(&mut link)?,
         measures,
         books: books(&mut link)?,
+    })
+}
+
+/// What redis-server with `appendfsync always` makes of SETs.
+#[derive(Debug, Clone, Copy)]
+pub struct SyncedSets {
+    /// Commands that were answered.
+    pub commands: u64,
+    /// How long they took.
+    pub seconds: f64,
+    /// CPU seconds of the server.
+    pub cpu: f64,
+    /// Half of them take no longer, in milliseconds.
+    pub p50_ms: f64,
+    /// Nor 99 of a hundred this.
+    pub p99_ms: f64,
+}
+
+/// Measures SETs on redis-server with `appendfsync always`: one in `share` of a full run's.
+///
+/// # Errors
+/// What failed, or is not on this machine.
+pub fn synced_sets(
+    directory: &std::path::Path,
+    (clients, keys): (u32, u32),
+    share: u32,
+    seed: u64,
+) -> Result<SyncedSets, String> {
+    let trial = Trial {
+        system: System::Redis7,
+        durability: Durability::Sync,
+        clients,
+        pipeline: 1,
+        keys,
+        share,
+        seed,
+    };
+    let server = Server::start(&trial, directory)?;
+    let mut link = Link::open(server.port)?;
+    let measured = measure(&server, &mut link, &trial, Work::Set)?;
+    Ok(SyncedSets {
+        commands: measured.commands,
+        seconds: measured.seconds,
+        cpu: measured.cpu,
+        p50_ms: measured.p50_ms,
+        p99_ms: measured.p99_ms,
     })
 }
 

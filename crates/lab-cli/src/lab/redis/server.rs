@@ -131,18 +131,26 @@ impl Server {
     /// # Errors
     /// The system does not tell.
     pub fn cpu(&self) -> Result<f64, String> {
-        let tasks = format!("/proc/{}/task", self.child.id());
-        let unknown = |error: std::io::Error| format!("{tasks}: {error}");
-        let mut nanos = 0;
-        for task in fs::read_dir(&tasks).map_err(unknown)? {
-            let file = task.map_err(unknown)?.path().join("schedstat");
-            // A thread may have ended meanwhile.
-            let text = fs::read_to_string(file).unwrap_or_default();
-            let used = text.split_whitespace().next();
-            nanos += used.and_then(|used| used.parse().ok()).unwrap_or(0_u64);
-        }
-        Ok(Duration::from_nanos(nanos).as_secs_f64())
+        cpu_of(self.child.id())
     }
+}
+
+/// CPU seconds of all threads of a process so far.
+///
+/// # Errors
+/// The system does not tell.
+pub fn cpu_of(process: u32) -> Result<f64, String> {
+    let tasks = format!("/proc/{process}/task");
+    let unknown = |error: std::io::Error| format!("{tasks}: {error}");
+    let mut nanos = 0;
+    for task in fs::read_dir(&tasks).map_err(unknown)? {
+        let file = task.map_err(unknown)?.path().join("schedstat");
+        // A thread may have ended meanwhile.
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let used = text.split_whitespace().next();
+        nanos += used.and_then(|used| used.parse().ok()).unwrap_or(0_u64);
+    }
+    Ok(Duration::from_nanos(nanos).as_secs_f64())
 }
 
 impl Drop for Server {

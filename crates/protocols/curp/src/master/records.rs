@@ -4,6 +4,7 @@ use manxdb_core::NodeId;
 
 use super::{Master, Phase};
 use crate::execute::Execute;
+use crate::garbage::GcLink;
 use crate::ids::{Stamp, View};
 use crate::message::CurpMessage;
 #[cfg(feature = "mutants")]
@@ -38,6 +39,12 @@ impl<E: Execute> Master<E> {
         for link in &mut self.links {
             link.send(&self.config, out);
         }
+    }
+
+    /// Updates whose records some witness may still have.
+    pub(crate) fn uncollected(&self) -> usize {
+        let waiting = self.links.iter().map(GcLink::waiting).max();
+        self.garbage.len() + waiting.unwrap_or(0)
     }
 
     /// A witness has collected, and says what is in the way there.

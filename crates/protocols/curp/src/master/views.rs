@@ -19,16 +19,15 @@ impl<E: Execute> Master<E> {
         records: &[Recorded],
         out: &mut impl Outbox,
     ) {
-        let old = match &self.phase {
-            Phase::Freezing { old } => old,
-            #[cfg(feature = "mutants")]
-            Phase::Filling if self.has(Mutant::MixedWitnesses) => {
-                for record in records {
-                    self.replay(record, true);
-                }
-                return self.start_sync(out);
+        #[cfg(feature = "mutants")]
+        if self.phase == Phase::Filling && self.has(Mutant::MixedWitnesses) {
+            for record in records {
+                self.replay(record, true);
             }
-            _ => return,
+            return self.start_sync(out);
+        }
+        let Phase::Freezing { old } = &self.phase else {
+            return;
         };
         if view != old.view || !CurpMessage::names(&old.witnesses, from) {
             return;

@@ -128,6 +128,13 @@ impl<E: Execute> Server<E> {
         self.master.as_ref().map(|master| master.counts)
     }
 
+    /// Of a master: updates whose records some witness may still have, so that an update of the same key
+    /// conflicts.
+    #[must_use]
+    pub fn uncollected(&self) -> Option<usize> {
+        self.master.as_ref().map(|master| master.uncollected())
+    }
+
     pub(crate) fn on_timer(&mut self, timer: &CurpTimer, out: &mut impl Outbox) {
         match timer {
             CurpTimer::Heartbeat => self.heartbeat(out),

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use manxdb_curp::{ClientAnswer, Completion};
 
-/// Counts of a front since it started.
+/// Counts of a client since it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FrontCounts {
+pub struct ClientCounts {
     /// Completed by all witnesses: one round trip.
     pub fast: u64,
     /// Answered by the master alone, without a change: one, or two when a key was not synced.
@@ -21,11 +21,11 @@ pub struct FrontCounts {
     pub retries: u64,
     /// Commands under way now.
     pub waiting: u64,
-    /// Connections of Redis clients now.
+    /// Connections that a proxy serves now.
     pub clients: u64,
 }
 
-impl FrontCounts {
+impl ClientCounts {
     /// All of them by name, counts first.
     #[must_use]
     pub fn named(&self) -> [(&'static str, u64); 8] {
@@ -53,7 +53,7 @@ impl FrontCounts {
 
 /// Counts that other threads may look at.
 #[derive(Debug, Default)]
-pub struct FrontMeter {
+pub struct ClientMeter {
     fast: AtomicU64,
     reads: AtomicU64,
     conflicts: AtomicU64,
@@ -64,8 +64,8 @@ pub struct FrontMeter {
     clients: AtomicU64,
 }
 
-impl FrontMeter {
-    pub(super) fn count(&self, answer: &ClientAnswer, is_read: bool) {
+impl ClientMeter {
+    pub(crate) fn count(&self, answer: &ClientAnswer, is_read: bool) {
         assert!(answer.attempts > 0, "what was answered was asked");
         let retries = u64::from(answer.attempts - 1);
         self.retries.fetch_add(retries, Ordering::Relaxed);
@@ -79,16 +79,17 @@ impl FrontMeter {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn set(&self, waiting: usize, clients: usize) {
+    /// Shows how many commands are under way, and for how many connections.
+    pub fn set(&self, waiting: usize, clients: usize) {
         self.waiting.store(waiting as u64, Ordering::Relaxed);
         self.clients.store(clients as u64, Ordering::Relaxed);
     }
 
     /// What it shows now.
     #[must_use]
-    pub fn counts(&self) -> FrontCounts {
+    pub fn counts(&self) -> ClientCounts {
         let shown = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        FrontCounts {
+        ClientCounts {
             fast: shown(&self.fast),
             reads: shown(&self.reads),
             conflicts: shown(&self.conflicts),
