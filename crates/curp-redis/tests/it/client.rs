@@ -117,7 +117,12 @@ fn run(cluster: Cluster, number: u32, listener: TcpListener, disk: std::path::Pa
             let (journal, kept) = Journal::open(&disk, 1).unwrap();
             let core = Node::new(node, 1, cluster.options, 5, kept);
             runtime
-                .add_with_journal(place(number), life, core, journal)
+                .add_with_journal(
+                    place(number),
+                    life,
+                    core,
+                    (journal, manxdb_curp::disk::CurpRecord::supersedes),
+                )
                 .unwrap();
         } else {
             let core = Node::new(node, 1, cluster.options, 0, Vec::new());

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use manxdb_core::channel::{ChannelOptions, Life};
+use manxdb_core::channel::Life;
 use manxdb_core::{Nanos, NodeId, RequestId};
 use manxdb_curp::disk::CurpRecord;
 use manxdb_curp::hash::KeyHasher;
