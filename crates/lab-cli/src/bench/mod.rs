@@ -42,7 +42,6 @@ pub fn lobsters(command: &LobstersCommand) -> Result<ExitCode, Fault> {
             site,
             annotated,
             engine,
-            views,
             inflight,
         } => {
             let schema = if *annotated {
@@ -50,12 +49,7 @@ pub fn lobsters(command: &LobstersCommand) -> Result<ExitCode, Fault> {
             } else {
                 Schema::Plain
             };
-            let tables = fill::Tables {
-                schema,
-                engine: engine.as_deref(),
-                views: *views,
-            };
-            fill::run(site, scale(site)?, &tables, *inflight)?;
+            fill::run(site, scale(site)?, (schema, engine.as_deref()), *inflight)?;
         }
         LobstersCommand::Run(args) => {
             let only = args.only.as_deref().map(kind).transpose()?;
