@@ -21,9 +21,8 @@ const CIRCLES: &[(&str, &str)] = &[
     ("protocols/common", "call topology"),
     (
         "protocols/curp",
-        "client coordinator garbage master node server witness",
+        "backup client coordinator disk garbage master message node replies rifl server witness",
     ),
-    ("protocols/curp", "message rifl"),
     ("protocols/dast", "client manager node replica"),
     ("protocols/dast", "ledger message orders"),
     (
