@@ -139,8 +139,8 @@ fn who_signs_something_else_is_found_out_by_the_records() {
     assert_eq!(
         problems,
         [
-            "'rows' does not follow from the audit records",
-            "'outcome' does not follow from the audit records"
+            "'outcome' does not follow from the audit records",
+            "'rows' does not follow from the audit records"
         ]
     );
     let mut forged = certificate();
