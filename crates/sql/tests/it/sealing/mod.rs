@@ -8,6 +8,7 @@
 
 mod blinding;
 mod keys;
+mod views;
 
 use std::path::Path;
 use std::sync::Arc;
