@@ -28,6 +28,8 @@ from harness.servers import PASSWORD, Manxdb, Mariadb
 ACCOUNTS = 16
 START_BALANCE = 1000
 WORKERS = 6
+# Views are read and checked in each so many cycles.
+VIEWS_EVERY = 8
 VIEWS = """CREATE MATERIALIZED VIEW rows_of_source AS SELECT COUNT(*), COUNT(note) FROM ledger WHERE source = ?;
 CREATE MATERIALIZED VIEW moved AS SELECT account.id, COUNT(*), SUM(amount) FROM account
     JOIN ledger ON ledger.source = account.id WHERE account.id = ? GROUP BY account.id"""
@@ -41,8 +43,9 @@ CREATE TABLE bank.ledger (worker INT, seq BIGINT, source INT NOT NULL, target IN
 class Worker(threading.Thread):
     """Moves money until its connection breaks."""
 
-    def __init__(self, number, port, random_source, first, progress):
+    def __init__(self, number, port, random_source, first, progress, reads_views):
         super().__init__(daemon=True)
+        self.reads_views = reads_views
         self.number = number
         self.port = port
         self.random = random_source
@@ -91,7 +94,7 @@ class Worker(threading.Thread):
             raise
         self.acknowledged.append(sequence)
         self.uncertain = []
-        if sequence % 3 == 0:
+        if self.reads_views and sequence % 3 == 0:
             # Keys of views are filled, and read, while others commit.
             cursor.execute(ROWS_OF_SOURCE % source)
             cursor.execute(MOVED % target)
@@ -153,7 +156,7 @@ def rows(cursor, sql):
     return cursor.fetchall()
 
 
-def check_books(port, acknowledged, allowed):
+def check_books(port, acknowledged, allowed, with_views):
     """Raises when the books are wrong; returns the number of ledger rows."""
     cursor = connect(port).cursor()
     balances = dict(rows(cursor, "SELECT id, balance FROM account"))
@@ -172,7 +175,8 @@ def check_books(port, acknowledged, allowed):
         by_source[source] += 1
     half = {account for account in computed if computed[account] != balances.get(account)}
     assert not half, f"balances of {sorted(half)} differ from the ledger"
-    check_views(cursor, by_source)
+    if with_views:
+        check_views(cursor, by_source)
     for source, count in by_source.items():
         got = rows(cursor, f"SELECT COUNT(*), COUNT(note) FROM ledger WHERE source = {source} AND seq = seq")[0][0]
         assert got == count, f"the index by_source finds {got} of {count} rows"
@@ -202,7 +206,10 @@ def check_views(cursor, by_source):
 def run_cycle(server, number, source, books):
     """Load, kill, restart, check."""
     progress = Progress(source.randint(1, 400))
-    workers = [Worker(index, server.port, random.Random(source.random()), books["next"][index], progress)
+    # The keys of views are as large as the ledger, which grows: not in every cycle.
+    with_views = number % VIEWS_EVERY == 0
+    workers = [Worker(index, server.port, random.Random(source.random()), books["next"][index], progress,
+                      with_views)
                for index in range(WORKERS)]
     for worker in workers:
         worker.start()
@@ -222,7 +229,7 @@ def run_cycle(server, number, source, books):
         books["next"][worker.number] = worker.next + 1
     started = time.monotonic()
     server.start()
-    present = check_books(server.port, books["acknowledged"], allowed)
+    present = check_books(server.port, books["acknowledged"], allowed, with_views)
     # Uncertain ones that made it are facts from now on.
     books["acknowledged"] |= present
     return progress.count, time.monotonic() - started
