@@ -85,11 +85,11 @@ fn distances<'v>(tables: &'v [Value], links: &'v [Value]) -> BTreeMap<&'v str, u
     found
 }
 
+/// The left upper corner of each table in the picture.
+type Places<'v> = BTreeMap<&'v str, (usize, usize)>;
+
 /// Where the left upper corner of each table is, and the size of all.
-fn places<'v>(
-    tables: &'v [Value],
-    links: &'v [Value],
-) -> (BTreeMap<&'v str, (usize, usize)>, (usize, usize)) {
+fn places<'v>(tables: &'v [Value], links: &'v [Value]) -> (Places<'v>, (usize, usize)) {
     let mut layers: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     for (table, distance) in distances(tables, links) {
         layers.entry(distance).or_default().push(table);

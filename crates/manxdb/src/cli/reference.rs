@@ -63,7 +63,7 @@ fn help_of(arg: &Arg) -> String {
 /// `--flag VALUE`, or the value's name alone.
 fn usage_of(arg: &Arg) -> String {
     let names = arg.get_value_names().unwrap_or_default();
-    let values: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+    let values: Vec<&str> = names.iter().map(clap::builder::Str::as_str).collect();
     let values = if arg.get_action().takes_values() {
         values.join(" ")
     } else {

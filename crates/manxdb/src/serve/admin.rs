@@ -217,9 +217,9 @@ fn ownership(instance: &Instance) -> Value {
     });
     json!({
         "sealed": overview.is_sealed,
-        "tables": Value::from_iter(tables),
-        "links": Value::from_iter(links),
-        "requests": Value::from_iter(requests),
+        "tables": tables.collect::<Value>(),
+        "links": links.collect::<Value>(),
+        "requests": requests.collect::<Value>(),
     })
 }
 

@@ -42,10 +42,7 @@ fn every_link_of_a_page_leads_to_a_file() {
 
 /// Rows of ARCHITECTURE.md of the form "`function` in [file](path)": the function and the path.
 fn named_functions(text: &str) -> Vec<(&str, &str)> {
-    let rows = text.lines().filter_map(|line| {
-        line.split_once("` in [")
-            .map(|(before, after)| (before, after))
-    });
+    let rows = text.lines().filter_map(|line| line.split_once("` in ["));
     rows.filter_map(|(before, after)| {
         let function = before.rsplit('`').next()?;
         let path = after.split_once("](")?.1.split(')').next()?;

@@ -165,7 +165,7 @@ pub(crate) fn derive(
     let state = |event: &AuditEvent| ends.iter().find(|(kind, _)| *kind == event.kind);
     let (last, state) = own()
         .filter_map(|event| Some((event, state(event)?.1)))
-        .last()?;
+        .next_back()?;
     let outcome = outcome(own().copied(), last);
     let changed = outcome
         .iter()
@@ -174,7 +174,9 @@ pub(crate) fn derive(
     let keys = keys(own().copied());
     let all_erased = keys.ordered > 0 && keys.erased == keys.ordered;
     let erasures = || own().filter(|event| event.kind == AuditKind::Erased);
-    let erased_at = erasures().last().filter(|_| all_erased && state == "done");
+    let erased_at = erasures()
+        .next_back()
+        .filter(|_| all_erased && state == "done");
     let rotation = erased_at.and_then(|erased| {
         let mut behind = events
             .iter()

@@ -62,13 +62,13 @@ pub(super) fn load(kind: CarrierKind, place: &Place, pins: &Pins) -> Result<Load
     assert_eq!(counters.len() as usize, COUNTERS, "a counter an outcome");
     let dispatch = attach(kind, place, pins, &mut ebpf)?;
     Ok(Loaded {
-        dispatch,
         config,
         views,
         rounds,
         sets,
         payloads,
         counters,
+        dispatch,
     })
 }
 

@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What lives as long as the witnesses are needed.
 enum Kept {
     User(UserCarrier),
-    Xdp(XdpCarrier),
+    Xdp(Box<XdpCarrier>),
 }
 
 /// Witnesses, each with a socket of the client.
@@ -85,7 +85,9 @@ impl Bench {
                 // The socket is closed, and its port not asked for again by anybody in this namespace.
                 let free = bind()?.local_addr().map_err(|error| error.to_string())?;
                 let place = place("lo", Ipv4Addr::LOCALHOST.octets(), free.port());
-                Kept::Xdp(XdpCarrier::open(CarrierKind::XdpGeneric, &place).map_err(failed)?)
+                Kept::Xdp(Box::new(
+                    XdpCarrier::open(CarrierKind::XdpGeneric, &place).map_err(failed)?,
+                ))
             }
             Carrier::Xdp => {
                 if self.far.is_none() {
@@ -93,12 +95,14 @@ impl Bench {
                 }
                 let port = FAR_PORT + u16::try_from(number).unwrap_or(0);
                 let far = self.far.as_ref().ok_or("there is no far end")?;
-                Kept::Xdp(far.open(place(FAR, FAR_ADDRESS, port)).map_err(failed)?)
+                Kept::Xdp(Box::new(
+                    far.open(place(FAR, FAR_ADDRESS, port)).map_err(failed)?,
+                ))
             }
         };
         let (is_served, address) = match &mut kept {
             Kept::User(one) => (serve(one), one.address()),
-            Kept::Xdp(one) => (serve(one), one.address()),
+            Kept::Xdp(one) => (serve(one.as_mut()), one.address()),
         };
         if !is_served {
             return Err("a witness does not serve its view".to_owned());

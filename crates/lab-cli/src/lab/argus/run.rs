@@ -127,7 +127,7 @@ struct Client<'a> {
 impl Client<'_> {
     fn rounds(&mut self, trial: &Trial) -> Result<Outcome, String> {
         let mut took = Histogram::default();
-        for _ in 0..trial.requests / WARM_UP_SHARE + 1 {
+        for _ in 0..=trial.requests / WARM_UP_SHARE {
             self.round()?;
         }
         self.taken = Taken::default();

@@ -196,7 +196,8 @@ fn row(text: &mut String, data: &Data<Replicating>, trial: &Trial, load: Load) {
     let median = |number: &dyn Fn(&Measure) -> f64| wanted.median(data, number);
     #[allow(clippy::cast_precision_loss)] // far below 2^53
     let each = |seconds: f64, measure: &Measure| seconds * 1e6 / measure.commands.max(1) as f64;
-    let numbers: [(&dyn Fn(&Measure) -> f64, usize); 11] = [
+    type Number<'a> = &'a dyn Fn(&Measure) -> f64;
+    let numbers: [(Number<'_>, usize); 11] = [
         (&|one| one.rate(), 0),
         (&|one| one.all.p50, 1),
         (&|one| one.all.p99, 1),

@@ -268,7 +268,7 @@ impl<E: Execute> Master<E> {
 
     /// Its state as it is, to be written down in place of its log; nothing before it has opened, when
     /// what it was as a backup counts.
-    pub(crate) fn to_whole(&mut self, base: u64) -> Option<WholeStore> {
+    pub(crate) fn take_whole(&mut self, base: u64) -> Option<WholeStore> {
         if !self.has_opened() {
             return None;
         }

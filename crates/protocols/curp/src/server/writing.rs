@@ -73,7 +73,7 @@ impl<E: Execute> Server<E> {
     pub(super) fn write_whole(&mut self, out: &mut impl Outbox) {
         let base = self.base;
         let master = self.master.as_mut();
-        let own = master.and_then(|master| Some((master.elected, master.to_whole(base)?)));
+        let own = master.and_then(|master| Some((master.elected, master.take_whole(base)?)));
         let Some((elected, whole)) = own else {
             assert!(self.is_kept, "who has no master's log has one of its own");
             let whole = self.store.to_whole(base);

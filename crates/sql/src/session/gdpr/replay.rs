@@ -31,12 +31,17 @@ use crate::types::Value;
 /// Keys read or deleted at a time.
 const PAGE: usize = 1_000;
 
+/// Takes a key and its value.
+pub(super) type Each<'a> = dyn FnMut(&[u8], &[u8]) -> SqlResult<()> + 'a;
+
+/// A row of a person who was forgotten: its table, its key behind the table's prefix, and the request.
+type Returned = (Arc<Table>, Vec<u8>, u64);
+
+/// By table, the keys of rows that were removed, behind the table's prefix.
+type Removed = BTreeMap<TableId, (Arc<Table>, BTreeSet<Vec<u8>>)>;
+
 /// Calls `each` with all keys and values of a range, as they are in `txn`.
-pub(super) fn scan(
-    txn: &Transaction,
-    prefix: &[u8],
-    each: &mut dyn FnMut(&[u8], &[u8]) -> SqlResult<()>,
-) -> SqlResult<()> {
+pub(super) fn scan(txn: &Transaction, prefix: &[u8], each: &mut Each<'_>) -> SqlResult<()> {
     let mut range = KeyRange::prefix(prefix);
     loop {
         let page = txn.scan(&range, Direction::Forward, PAGE, ReadMode::Plain)?;
@@ -168,7 +173,7 @@ impl Instance {
         &self,
         txn: &Transaction,
         forgotten: &BTreeMap<(u32, String), u64>,
-    ) -> SqlResult<Vec<(Arc<Table>, Vec<u8>, u64)>> {
+    ) -> SqlResult<Vec<Returned>> {
         let mut people = Vec::new();
         if forgotten.is_empty() {
             return Ok(people);
@@ -191,7 +196,7 @@ impl Instance {
     }
 
     /// Removes rows whose key is erased; their tables and key suffixes.
-    fn remove_unreadable(&self) -> SqlResult<BTreeMap<TableId, (Arc<Table>, BTreeSet<Vec<u8>>)>> {
+    fn remove_unreadable(&self) -> SqlResult<Removed> {
         let mut removed = BTreeMap::new();
         let (Some(vault), Some(graph)) = (self.sealing.vault(), self.owner_graph()) else {
             return Ok(removed);
