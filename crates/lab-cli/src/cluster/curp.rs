@@ -257,7 +257,7 @@ pub fn add_witness(cluster: &Path, replaces: Option<u32>) -> Result<ExitCode, Fa
     Ok(ExitCode::SUCCESS)
 }
 
-/// Until it answers; then the cluster file has its process.
+/// Until it answers, and the coordinator knows it; then the cluster file has its process.
 fn await_witness(path: &Path, number: u32, process: u32) -> Result<(), Fault> {
     let deadline = Instant::now() + WITNESS_PATIENCE;
     loop {
@@ -268,7 +268,8 @@ fn await_witness(path: &Path, number: u32, process: u32) -> Result<(), Fault> {
             return Err(Fault::Other(format!("there is no node {number} any more")));
         };
         let status = manxdb_net::ask_status(node.address, STATUS_PATIENCE);
-        if status.is_ok_and(|status| status.process == process) {
+        let answers = status.is_ok_and(|status| status.process == process);
+        if answers && is_known(&file, number) {
             node.process = process;
             return Ok(file.write(path)?);
         }
@@ -282,6 +283,16 @@ fn await_witness(path: &Path, number: u32, process: u32) -> Result<(), Fault> {
         }
         std::thread::sleep(LOOK_EVERY);
     }
+}
+
+/// Whether the coordinator counts with a node, or is away: it will, when it is back.
+fn is_known(file: &ClusterFile, number: u32) -> bool {
+    let answers = ask_all(file);
+    answers.first().is_none_or(Option::is_none)
+        || ["witnesses", "spares"]
+            .iter()
+            .filter_map(|role| told(&answers, role))
+            .any(|nodes| numbers(nodes).contains(&number))
 }
 
 /// Ends a witness, and waits until no view has it.
