@@ -263,14 +263,14 @@ fn await_witness(path: &Path, number: u32, process: u32) -> Result<(), Fault> {
     loop {
         // `cluster up` may have written it meanwhile.
         let (mut file, _) = ClusterFile::read(path)?;
-        let node = file.nodes.iter_mut().find(|node| node.number == number);
-        let Some(node) = node else {
+        let mut nodes = file.nodes.iter();
+        let Some(at) = nodes.position(|node| node.number == number) else {
             return Err(Fault::Other(format!("there is no node {number} any more")));
         };
-        let status = manxdb_net::ask_status(node.address, STATUS_PATIENCE);
+        let status = manxdb_net::ask_status(file.nodes[at].address, STATUS_PATIENCE);
         let answers = status.is_ok_and(|status| status.process == process);
         if answers && is_known(&file, number) {
-            node.process = process;
+            file.nodes[at].process = process;
             return Ok(file.write(path)?);
         }
         if Instant::now() >= deadline {
