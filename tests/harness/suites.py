@@ -34,6 +34,7 @@ class Suite:
     # The suite starts servers itself (crash, differential) instead of being given one.
     own_server: bool = False
     only_manxdb: bool = False
+    # After so long it hangs: several times what it takes on a machine that does other work too.
     seconds: int = 600
     by_default: bool = True
 
@@ -95,25 +96,25 @@ def all_suites():
                      seconds=900),
         python_suite("ownership", "ownership/run.py",
                      "a forum and a shop whose people are forgotten",
-                     own_server=True, only_manxdb=True, seconds=120),
+                     own_server=True, only_manxdb=True),
         python_suite("console", "console/run.py", "the console of the admin port in headless Chromium",
-                     own_server=True, only_manxdb=True, seconds=120),
+                     own_server=True, only_manxdb=True),
         python_suite("quick-start", "quick-start/run.py", "docs/quick-start.md, done as it says",
-                     own_server=True, only_manxdb=True, seconds=300),
+                     own_server=True, only_manxdb=True),
         python_suite("isolation", "isolation/run.py",
                      "random transactions of real clients, judged by what each level promises"),
         python_suite("tpcc", "tpcc/run.py",
-                     "TPC-C by a client that ends at its first error", seconds=120),
+                     "TPC-C by a client that ends at its first error"),
         python_suite("disk", "disk/run.py", "full, read-only and damaged disks under a server",
                      own_server=True, only_manxdb=True),
         python_suite("cluster", "cluster/run.py", "processes of a cluster that die under load",
-                     own_server=True, only_manxdb=True, seconds=300),
+                     own_server=True, only_manxdb=True),
         python_suite("curp", "curp/run.py",
                      "Redis's keys in one round trip, by processes that die and stand still",
-                     own_server=True, only_manxdb=True, seconds=240),
+                     own_server=True, only_manxdb=True),
         python_suite("curp-sql", "curp/sql.py",
                      "SQL's rows in one round trip, by servers that die and stand still",
-                     own_server=True, only_manxdb=True, seconds=240),
+                     own_server=True, only_manxdb=True),
         python_suite("compaction", "compaction/run.py",
                      "compactions done by other processes, some of which die",
                      own_server=True, only_manxdb=True, seconds=900),
@@ -126,10 +127,10 @@ def all_suites():
                      own_server=True, only_manxdb=True, seconds=600),
         python_suite("memory-levels", "memory/levels.py",
                      "isolation between two servers on the same memory servers",
-                     own_server=True, only_manxdb=True, seconds=300),
+                     own_server=True, only_manxdb=True),
         python_suite("dist", "dist/run.py", "the packages of make dist in an empty root",
                      prepare=["bash", str(ROOT / "scripts" / "empty_root.sh")],
-                     own_server=True, only_manxdb=True, seconds=300),
+                     own_server=True, only_manxdb=True),
         python_suite("redis", "redis/run.py", "the Redis server beside redis-server, and under kill -9",
                      own_server=True, only_manxdb=True,
                      seconds=300 + 5 * int(os.environ.get("MANXDB_REDIS_CYCLES", "20"))),
@@ -137,7 +138,7 @@ def all_suites():
                      "clients, queues and caches made for Redis, a day's work in small",
                      prepare=["bash", "-ec", 'go build -C "$1" -o "$2" ./redis; mvn -q -B -f "$3" -Dsuite.target="$4" compile',
                               "bash", str(clients / "go"), str(go_redis), str(clients / "jvm"), str(jvm_target)],
-                     own_server=True, only_manxdb=True, seconds=300),
+                     own_server=True, only_manxdb=True),
         python_suite("crash", "crash/run.py", "kill -9 under load", own_server=True,
                      only_manxdb=True, seconds=900),
     ]
