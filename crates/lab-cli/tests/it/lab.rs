@@ -8,7 +8,7 @@ use manxdb_lab::systems::SystemName;
 
 use crate::support::{laboratory, output};
 
-const EXPERIMENTS: [&str; 25] = [
+const EXPERIMENTS: [&str; 26] = [
     "n-clients",
     "crt-ratio",
     "tpca",
@@ -32,6 +32,7 @@ const EXPERIMENTS: [&str; 25] = [
     "redis-start",
     "curp-latency",
     "curp-throughput",
+    "curp-skew",
     "argus-witness",
     "argus-tail",
 ];
@@ -284,6 +285,8 @@ fn clusters_of_one_round_trip_are_measured_beside_redis_server() {
     for (name, count) in [
         ("curp-latency", 3),
         ("curp-throughput", 2),
+        // And for each of its loads.
+        ("curp-skew", 2),
         ("argus-witness", 4),
         ("argus-tail", 4),
     ] {

@@ -8,7 +8,7 @@
 //! | why an XDP program harms nobody | [`namespace`] |
 //! | who asks | [`load`] |
 //! | how a trial is run | [`run`] |
-//! | the experiments, their claims and figures | [`latency`], [`throughput`] |
+//! | the experiments, their claims and figures | [`latency`], [`throughput`], [`skew`] |
 //! | what claims and figures have in common | [`found`] |
 //! | which outcomes can be true | [`plausible`] |
 
@@ -19,6 +19,7 @@ mod load;
 pub(super) mod namespace;
 mod plausible;
 pub(super) mod run;
+mod skew;
 mod throughput;
 pub(super) mod trial;
 
@@ -32,7 +33,11 @@ pub(super) use self::load::spread;
 use self::trial::{Load, Measure, Outcome, Trial};
 
 /// The experiments, in the order of the list.
-pub static ALL: [&dyn Experiment; 2] = [&latency::EXPERIMENT, &throughput::EXPERIMENT];
+pub static ALL: [&dyn Experiment; 3] = [
+    &latency::EXPERIMENT,
+    &throughput::EXPERIMENT,
+    &skew::EXPERIMENT,
+];
 
 /// Clusters that replicate in one round trip, in processes.
 #[derive(Debug, Clone, PartialEq)]
