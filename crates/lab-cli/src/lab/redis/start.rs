@@ -277,15 +277,6 @@ impl ExperimentKind for Starting {
         }
     }
 
-    /// All alike, so that they run in the order of the plan, in which systems take turns.
-    fn work(_: &StartTrial) -> f64 {
-        1.0
-    }
-
-    fn events(_: &Started) -> u64 {
-        0
-    }
-
     fn run(trial: &StartTrial, progress: &mut dyn FnMut(f64)) -> Result<Started, TrialError> {
         let started = run(trial).map_err(TrialError::Failed)?;
         progress(1.0);
