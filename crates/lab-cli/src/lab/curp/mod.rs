@@ -22,14 +22,13 @@ pub(super) mod run;
 mod throughput;
 pub(super) mod trial;
 
-use std::fmt::Write as _;
-
 use manxdb_lab::data::{Data, Record};
 use manxdb_lab::experiment::{Design, Experiment, ExperimentKind, Falsification, TrialError};
 
 pub(super) use self::found::REPETITIONS_MIN;
 pub(super) use self::load::spread;
 use self::trial::{Load, Measure, Outcome, Trial};
+use super::columns::{Column, cells, names};
 
 /// The experiments, in the order of the list.
 pub static ALL: [&dyn Experiment; 2] = [&latency::EXPERIMENT, &throughput::EXPERIMENT];
@@ -43,7 +42,7 @@ type MeasureNumber = fn(&Measure) -> f64;
 
 /// Columns of `data.csv` for a load.
 #[allow(clippy::cast_precision_loss)] // counts of a run are far below 2^53
-const NUMBERS: [(&str, MeasureNumber); 24] = [
+const NUMBERS: [Column<Measure>; 24] = [
     ("commands", |one| one.commands as f64),
     ("per_second", Measure::rate),
     ("mean_us", |one| one.all.mean),
@@ -95,11 +94,8 @@ impl ExperimentKind for Replicating {
     }
 
     fn columns() -> String {
-        let mut columns = "system,lan_us,theta,clients,seed,lacking,fdatasync_ms,load".to_owned();
-        for (name, _) in NUMBERS {
-            let _ = write!(columns, ",{name}");
-        }
-        columns
+        let columns = "system,lan_us,theta,clients,seed,lacking,fdatasync_ms,load";
+        format!("{columns}{}", names(&NUMBERS))
     }
 
     /// One row for each load, or one that says what is lacking.
@@ -121,11 +117,8 @@ impl ExperimentKind for Replicating {
             return format!("{head},{}", ",".repeat(NUMBERS.len()));
         }
         let row = |measure: &Measure| {
-            let mut row = format!("{head},{}", measure.load.title());
-            for (_, number) in NUMBERS {
-                let _ = write!(row, ",{}", number(measure));
-            }
-            row
+            let load = measure.load.title();
+            format!("{head},{load}{}", cells(&NUMBERS, measure))
         };
         let rows: Vec<String> = outcome.measures.iter().map(row).collect();
         rows.join("\n")
