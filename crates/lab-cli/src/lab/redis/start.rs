@@ -345,14 +345,9 @@ impl ExperimentKind for Starting {
         clippy::cast_sign_loss
     )] // for tests of verdicts
     fn falsify(_: &StartTrial, outcome: &mut Started, how: Falsification) {
-        let by = match how {
-            Falsification::Zeros => 0.0,
-            Falsification::TooFast => 1e-4,
-            Falsification::Worse(by) => by,
-            Falsification::Lost => {
-                outcome.found /= 2;
-                return;
-            }
+        let Some(by) = how.factor() else {
+            outcome.found /= 2;
+            return;
         };
         outcome.first_reply_s *= by;
         outcome.all_names_s *= by;
