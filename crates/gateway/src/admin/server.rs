@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use serde_json::{Value, json};
 use tiny_http::{Header, Method, Request, Response, Server};
 
@@ -287,11 +288,8 @@ fn may_back_up(request: &Request, token: &str) -> Result<(), &'static str> {
     }
     let brought = header(request, "Authorization").unwrap_or_default();
     let expected = format!("Bearer {token}");
-    let difference = brought
-        .bytes()
-        .zip(expected.bytes())
-        .fold(0, |acc, (a, b)| acc | (a ^ b));
-    if token.is_empty() || brought.len() != expected.len() || difference != 0 {
+    let is_right = verify_slices_are_equal(brought.as_bytes(), expected.as_bytes()).is_ok();
+    if token.is_empty() || !is_right {
         return Err("wrong or missing token; it is in the file admin-token of the data directory");
     }
     Ok(())
