@@ -52,7 +52,8 @@ pub fn may_read(origin: Origin<'_>, log_in: &LogIn) -> bool {
     log_in(&name, &password, &host)
 }
 
-fn is_from_this_machine(origin: Origin<'_>) -> bool {
+/// Whether a request comes from the machine itself, and was meant for it.
+pub fn is_from_this_machine(origin: Origin<'_>) -> bool {
     let is_loopback = origin
         .peer
         .is_some_and(|peer| peer.to_canonical().is_loopback());

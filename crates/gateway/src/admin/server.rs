@@ -277,11 +277,8 @@ fn answer_backup(mut request: Request, sources: &AdminSources) {
 
 /// A backup holds all data: only those who can read the data directory may start one.
 fn may_back_up(request: &Request, token: &str) -> Result<(), &'static str> {
-    let local = request
-        .remote_addr()
-        .is_some_and(|address| address.ip().to_canonical().is_loopback());
-    if !local {
-        return Err("backups are started from the machine itself");
+    if !login::is_from_this_machine(origin(request)) {
+        return Err("backups are started from the machine itself, by address or as localhost");
     }
     if header(request, "Origin").is_some() {
         return Err("backups are not started from web pages");
