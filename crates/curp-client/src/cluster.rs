@@ -238,7 +238,11 @@ impl Cluster {
         let seed = u64::from(place.node.0) << 32 | life.0;
         let settings = self.settings(seed, true, notes);
         let mut runtime = Runtime::new(settings, listener, driver)?;
-        let core = CurpNode::new(place.node, life.0, self.options, 0, Vec::new());
+        let core = CurpNode::open(place.node, life.0, self.options, 0, Vec::new());
+        let core = core.map_err(|error| NetError::Io {
+            what: "begin as a client without a journal",
+            source: std::io::Error::other(error),
+        })?;
         runtime.add(place, life, core);
         runtime.open_datagrams(place.node)?;
         Ok(runtime)

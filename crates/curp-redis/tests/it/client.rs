@@ -115,7 +115,7 @@ fn run(cluster: Cluster, number: u32, listener: TcpListener, disk: std::path::Pa
         let (life, node) = (Life(1), NodeId(number));
         if number == 0 {
             let (journal, kept) = Journal::open(&disk, 1).unwrap();
-            let core = Node::new(node, 1, cluster.options, 5, kept);
+            let core = Node::open(node, 1, cluster.options, 5, kept).unwrap();
             runtime
                 .add_with_journal(
                     place(number),
@@ -125,7 +125,7 @@ fn run(cluster: Cluster, number: u32, listener: TcpListener, disk: std::path::Pa
                 )
                 .unwrap();
         } else {
-            let core = Node::new(node, 1, cluster.options, 0, Vec::new());
+            let core = Node::open(node, 1, cluster.options, 0, Vec::new()).unwrap();
             runtime.add(place(number), life, core);
             runtime.open_datagrams(node).unwrap();
         }
