@@ -512,6 +512,7 @@ pub fn notes<E: CountedRows>(core: &CurpNode<E>) -> Vec<(String, String)> {
         note("applied", applied.to_string());
         let rows = server.served().unwrap_or(state).count_rows();
         note("rows", rows.to_string());
+        note("not on disk", server.not_on_disk().to_string());
     }
     if let Some(witness) = core.witness() {
         note(STATE, WITNESSES.to_owned());
