@@ -257,19 +257,20 @@ pub fn add_witness(cluster: &Path, replaces: Option<u32>) -> Result<ExitCode, Fa
     Ok(ExitCode::SUCCESS)
 }
 
-/// Until it answers; then the cluster file has its process.
+/// Until it answers, and the coordinator knows it; then the cluster file has its process.
 fn await_witness(path: &Path, number: u32, process: u32) -> Result<(), Fault> {
     let deadline = Instant::now() + WITNESS_PATIENCE;
     loop {
         // `cluster up` may have written it meanwhile.
         let (mut file, _) = ClusterFile::read(path)?;
-        let node = file.nodes.iter_mut().find(|node| node.number == number);
-        let Some(node) = node else {
+        let mut nodes = file.nodes.iter();
+        let Some(at) = nodes.position(|node| node.number == number) else {
             return Err(Fault::Other(format!("there is no node {number} any more")));
         };
-        let status = manxdb_net::ask_status(node.address, STATUS_PATIENCE);
-        if status.is_ok_and(|status| status.process == process) {
-            node.process = process;
+        let status = manxdb_net::ask_status(file.nodes[at].address, STATUS_PATIENCE);
+        let answers = status.is_ok_and(|status| status.process == process);
+        if answers && is_known(&file, number) {
+            file.nodes[at].process = process;
             return Ok(file.write(path)?);
         }
         if Instant::now() >= deadline {
@@ -282,6 +283,16 @@ fn await_witness(path: &Path, number: u32, process: u32) -> Result<(), Fault> {
         }
         std::thread::sleep(LOOK_EVERY);
     }
+}
+
+/// Whether the coordinator counts with a node, or is away: it will, when it is back.
+fn is_known(file: &ClusterFile, number: u32) -> bool {
+    let answers = ask_all(file);
+    answers.first().is_none_or(Option::is_none)
+        || ["witnesses", "spares"]
+            .iter()
+            .filter_map(|role| told(&answers, role))
+            .any(|nodes| numbers(nodes).contains(&number))
 }
 
 /// Ends a witness, and waits until no view has it.

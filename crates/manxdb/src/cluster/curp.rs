@@ -480,14 +480,15 @@ pub fn notes<E: CountedRows>(core: &CurpNode<E>) -> Vec<(String, String)> {
         if let Some(what) = coordinator.waits_for() {
             note(WAITS, what);
         }
+        let nodes = |members: &[Member]| {
+            let nodes: Vec<_> = members
+                .iter()
+                .map(|member| member.node.0.to_string())
+                .collect();
+            nodes.join(" ")
+        };
+        note("spares", nodes(&coordinator.spares()));
         if let Some(config) = coordinator.config() {
-            let nodes = |members: &[Member]| {
-                let nodes: Vec<_> = members
-                    .iter()
-                    .map(|member| member.node.0.to_string())
-                    .collect();
-                nodes.join(" ")
-            };
             note(
                 "view",
                 format!("{}.{}", config.view.epoch.0, config.view.wlv.0),

@@ -3,6 +3,7 @@
 
 mod assertion_density;
 mod command_line;
+mod error_reference;
 mod layering;
 mod links;
 mod module_circles;

@@ -81,6 +81,21 @@ impl Coordinator {
         })
     }
 
+    /// The living processes that the view in use does not have: the next one may.
+    #[must_use]
+    pub fn spares(&self) -> Vec<Member> {
+        let used = |member: &Member| {
+            self.config().is_some_and(|config| {
+                config.master == *member
+                    || config.backups.contains(member)
+                    || config.witnesses.contains(member)
+            })
+        };
+        let living = [Role::Server, Role::Witness].map(|role| self.alive(role));
+        let living = living.into_iter().flatten();
+        living.filter(|member| !used(member)).collect()
+    }
+
     /// A view of living processes, as near to the one in use as can be; and how to get there.
     pub(super) fn next_view(&self) -> Option<(Config, Way)> {
         if self.is_outdated() {
@@ -107,10 +122,16 @@ impl Coordinator {
         assert!(self.is_alive(master), "a master is chosen of the living");
         let faults = self.options.faults;
         let choose = |role, preferred: &[Member]| {
-            let preferred = preferred.iter().copied();
-            let preferred = preferred.filter(|member| self.is_alive(*member));
-            let mut chosen: Vec<Member> = preferred.collect();
-            for member in self.alive(role) {
+            let has_ended = |member: &Member| {
+                let mut lives = preferred.iter();
+                lives.any(|old| old.node == member.node && old.life != member.life)
+            };
+            let mut chosen: Vec<Member> = preferred.to_vec();
+            chosen.retain(|member| self.is_alive(*member));
+            // A spare goes before the next life of a member that has just ended: an operator may have
+            // ended it to be rid of it, and a process that ends again and again would end each view.
+            let (ended, spares): (Vec<_>, Vec<_>) = self.alive(role).partition(has_ended);
+            for member in spares.into_iter().chain(ended) {
                 if !chosen.contains(&member) {
                     chosen.push(member);
                 }

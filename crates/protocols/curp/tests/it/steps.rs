@@ -1,7 +1,7 @@
 //! A crash of each role at every quarter of a millisecond of one run, a message every half of one.
 
-use crate::common::Setting;
-use manxdb_core::Nanos;
+use crate::common::{Load, Setting};
+use manxdb_core::{Nanos, NodeId};
 use manxdb_sim::hunt::Case;
 use manxdb_sim::{AfterPause, SimTime};
 
@@ -52,5 +52,30 @@ fn a_crash_of_the_new_master_at_any_step_of_its_recovery_loses_nothing() {
         let ran = setting.run(&case);
         let ran = ran.unwrap_or_else(|why| panic!("{case}: {why}"));
         assert_eq!(ran.unknown, 0, "{case}: {ran:?}");
+    }
+}
+
+/// It is away for less than the time after which it is suspected, so that its next life is there when
+/// the coordinator looks for another.
+#[test]
+fn a_spare_replaces_what_has_ended_and_is_back_at_once() {
+    for (ended, in_its_place) in [(2, 3), (4, 5)] {
+        let case = Case {
+            seed: 7,
+            plan: crate::common::plan(&format!("200ms+2ms crash n{ended}")),
+        };
+        let mut world = setting().world(case.seed);
+        world.schedule_all(&case.plan);
+        let mut load = Load::new(setting());
+        world
+            .run_until(&mut load, SimTime::from_millis(400))
+            .unwrap();
+        let coordinator = world.core(NodeId(0)).and_then(|node| node.coordinator());
+        let config = coordinator.and_then(|coordinator| coordinator.config());
+        let config = config.expect("a view is in use");
+        let members = config.backups.iter().chain(&config.witnesses);
+        let members: Vec<_> = members.map(|member| member.node.0).collect();
+        assert!(members.contains(&in_its_place), "{members:?}");
+        assert!(!members.contains(&ended), "{members:?}");
     }
 }
