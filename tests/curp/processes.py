@@ -92,6 +92,17 @@ class Processes:
                 raise AssertionError(f"the cluster does not recover: {status['lacking']}")
             time.sleep(0.1)
 
+    def wait_on_disk(self):
+        """Until the disk of every server has what the server has executed."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            notes = [node["answer"].get("notes", {}) for node in self.status()["nodes"]]
+            behind = [int(one["not on disk"]) for one in notes if "not on disk" in one]
+            if behind and not any(behind):
+                return
+            assert time.monotonic() < deadline, f"a disk lacks what was executed: {behind}"
+            time.sleep(0.02)
+
     def kill_all(self):
         """kill -9 of all processes at once, as near as can be."""
         for number in [node["answer"]["process"] for node in self.status()["nodes"]] + [self.up.pid]:

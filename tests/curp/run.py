@@ -498,7 +498,7 @@ def a_cluster_in_memory_that_is_stopped_in_order_goes_on_where_it_was():
         link = cluster.proxy()
         for number in range(100):
             link.call("SET", f"kept:{number}", number)
-        time.sleep(0.5)  # longer than a disk needs
+        cluster.wait_on_disk()
         cluster.kill_all()
         cluster.start()
         expect(cluster.proxy().call("GET", "kept:99"), b"99")

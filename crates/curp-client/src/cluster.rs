@@ -16,12 +16,12 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use manxdb_core::channel::{ChannelOptions, Life};
-use manxdb_core::{Nanos, NodeId};
+use manxdb_core::{Nanos, NodeId, RequestId};
 use manxdb_curp::hash::KeyHasher;
-use manxdb_curp::{CurpNode, Durability, Execute, Options, Role};
+use manxdb_curp::{ClientAnswer, CurpNode, Durability, Execute, Options, Role};
 use manxdb_net::runtime::{NetError, Notes};
 use manxdb_net::{
-    ClusterId, Delays, Directory, Driver, Place, RegionId, Runtime, Settings, ask_status,
+    ClusterId, Delays, Directory, Driver, Outside, Place, RegionId, Runtime, Settings, ask_status,
 };
 
 /// The note in which the coordinator tells clients what they have to know.
@@ -238,10 +238,38 @@ impl Cluster {
         let seed = u64::from(place.node.0) << 32 | life.0;
         let settings = self.settings(seed, true, notes);
         let mut runtime = Runtime::new(settings, listener, driver)?;
-        let core = CurpNode::new(place.node, life.0, self.options, 0, Vec::new());
+        let core = CurpNode::open(place.node, life.0, self.options, 0, Vec::new());
+        let core = core.map_err(|error| NetError::Io {
+            what: "begin as a client without a journal",
+            source: std::io::Error::other(error),
+        })?;
         runtime.add(place, life, core);
         runtime.open_datagrams(place.node)?;
         Ok(runtime)
+    }
+}
+
+/// Who drives a coordinator's process: nobody asks there, and whoever wants to know the cluster finds it in
+/// what the process says of itself.
+pub struct CoordinatorDriver {
+    told: String,
+}
+
+impl CoordinatorDriver {
+    /// Of the coordinator of `cluster`.
+    #[must_use]
+    pub fn new(cluster: &Cluster) -> Self {
+        Self {
+            told: cluster.told(),
+        }
+    }
+}
+
+impl<E: Execute> Driver<CurpNode<E>> for CoordinatorDriver {
+    fn reply(&mut self, _: &mut Outside<CurpNode<E>>, _: NodeId, _: RequestId, _: ClientAnswer) {}
+
+    fn notes(&self) -> Vec<(String, String)> {
+        vec![(NOTE.to_owned(), self.told.clone())]
     }
 }
 

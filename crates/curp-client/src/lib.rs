@@ -27,5 +27,5 @@ pub mod counts;
 
 pub use calls::Calls;
 pub use client::{CallError, Client};
-pub use cluster::{Cluster, ConnectError};
+pub use cluster::{Cluster, ConnectError, CoordinatorDriver};
 pub use counts::{ClientCounts, ClientMeter};

@@ -13,6 +13,7 @@
 // A frontend is where the ban on clocks, threads and sockets ends: this crate provides them.
 #![allow(clippy::disallowed_methods)]
 
+mod account_host;
 pub mod admin;
 mod data_files;
 mod host;

@@ -183,16 +183,10 @@ fn corrupt(physical_key: &[u8], why: &str) -> StorageError {
 /// Up to 32 bytes in hexadecimal, for messages.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    let mut out = String::new();
-    for byte in bytes.iter().take(32) {
-        // Writing to a String cannot fail.
-        let _ = write!(out, "{byte:02x}");
+    match bytes.split_at_checked(32) {
+        Some((shown, rest)) if !rest.is_empty() => format!("{}…", hex::encode(shown)),
+        _ => hex::encode(bytes),
     }
-    if bytes.len() > 32 {
-        out.push('…');
-    }
-    out
 }
 
 #[cfg(test)]

@@ -126,14 +126,7 @@ impl MasterKeys {
 }
 
 fn from_hex(text: &str) -> Option<Zeroizing<[u8; KEY_BYTES]>> {
-    let digits = text.as_bytes();
-    if digits.len() != 2 * KEY_BYTES {
-        return None;
-    }
     let mut key = Zeroizing::new([0; KEY_BYTES]);
-    for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
-        let digit = |at: usize| char::from(pair[at]).to_digit(16);
-        *byte = u8::try_from(digit(0)? << 4 | digit(1)?).ok()?;
-    }
+    hex::decode_to_slice(text, &mut key[..]).ok()?;
     Some(key)
 }

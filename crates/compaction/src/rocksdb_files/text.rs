@@ -152,7 +152,7 @@ pub fn with_raw(
     if !text.contains(&field) {
         return unreadable(format!("field {key} is not where it was"));
     }
-    let changed = text.replacen(&field, &format!("{key}={};", hex(value)), 1);
+    let changed = text.replacen(&field, &format!("{key}={};", hex::encode_upper(value)), 1);
     Ok([&VERSION[..], changed.as_bytes()].concat())
 }
 
@@ -206,21 +206,7 @@ fn strip(text: &str) -> Result<&str, Unreadable> {
 }
 
 fn unhex(text: &str) -> Result<Vec<u8>, Unreadable> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let bytes = text.as_bytes();
-    let (pairs, rest) = bytes.as_chunks::<2>();
-    let value = |pair: &[u8; 2]| u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok();
-    let decoded: Option<Vec<u8>> = pairs.iter().map(value).collect();
-    match decoded {
-        Some(decoded) if rest.is_empty() => Ok(decoded),
-        _ => unreadable(format!("'{}' is not hexadecimal", shorten(text))),
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digit = |value: u8| char::from(b"0123456789ABCDEF"[usize::from(value & 15)]);
-    let pair = |byte: &u8| [digit(byte >> 4), digit(*byte)];
-    bytes.iter().flat_map(pair).collect()
+    hex::decode(text).or_else(|_| unreadable(format!("'{}' is not hexadecimal", shorten(text))))
 }
 
 fn shorten(text: &str) -> String {

@@ -6,30 +6,16 @@ use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 
 use manxdb_core::channel::Life;
-use manxdb_core::{Nanos, NodeId, RequestId};
-use manxdb_curp::{ClientAnswer, CurpNode, Options};
-use manxdb_curp_client::cluster::NOTE;
-use manxdb_curp_client::{Cluster, ConnectError};
+use manxdb_core::{Nanos, NodeId};
+use manxdb_curp::{CurpNode, Options};
+use manxdb_curp_client::{Cluster, ConnectError, CoordinatorDriver};
 use manxdb_curp_redis::{RedisClient, RedisError, RedisMachine, Value};
-use manxdb_net::{
-    ClusterId, Delays, Directory, Driver, Journal, Outside, Place, RegionId, Runtime,
-};
+use manxdb_net::{ClusterId, Delays, Directory, Journal, Place, RegionId, Runtime};
 
 type Node = CurpNode<RedisMachine>;
 
 /// Coordinator, three servers, one witness.
 const NODES: u32 = 5;
-
-/// Tells clients what they have to know.
-struct Tells(String);
-
-impl Driver<Node> for Tells {
-    fn reply(&mut self, _: &mut Outside<Node>, _: NodeId, _: RequestId, _: ClientAnswer) {}
-
-    fn notes(&self) -> Vec<(String, String)> {
-        vec![(NOTE.to_owned(), self.0.clone())]
-    }
-}
 
 /// A node, until it is stopped.
 struct Running {
@@ -110,12 +96,12 @@ fn run(cluster: Cluster, number: u32, listener: TcpListener, disk: std::path::Pa
     let (stop, stops) = UnixStream::pair().unwrap();
     let thread = std::thread::spawn(move || {
         let settings = cluster.settings(number.into(), false, |_| Vec::new());
-        let tells = Tells(cluster.told());
-        let mut runtime = Runtime::new(settings, listener, tells).unwrap();
+        let driver = CoordinatorDriver::new(&cluster);
+        let mut runtime = Runtime::new(settings, listener, driver).unwrap();
         let (life, node) = (Life(1), NodeId(number));
         if number == 0 {
             let (journal, kept) = Journal::open(&disk, 1).unwrap();
-            let core = Node::new(node, 1, cluster.options, 5, kept);
+            let core = Node::open(node, 1, cluster.options, 5, kept).unwrap();
             runtime
                 .add_with_journal(
                     place(number),
@@ -125,7 +111,7 @@ fn run(cluster: Cluster, number: u32, listener: TcpListener, disk: std::path::Pa
                 )
                 .unwrap();
         } else {
-            let core = Node::new(node, 1, cluster.options, 0, Vec::new());
+            let core = Node::open(node, 1, cluster.options, 0, Vec::new()).unwrap();
             runtime.add(place(number), life, core);
             runtime.open_datagrams(node).unwrap();
         }

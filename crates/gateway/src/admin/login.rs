@@ -14,6 +14,8 @@ use std::net::IpAddr;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
+use crate::account_host::account_host;
+
 /// Whether an account may read: its name, its password, and the host it comes from, as in `name@host`.
 pub type LogIn = dyn Fn(&str, &[u8], &str) -> bool + Send + Sync;
 
@@ -50,7 +52,8 @@ pub fn may_read(origin: Origin<'_>, log_in: &LogIn) -> bool {
     log_in(&name, &password, &host)
 }
 
-fn is_from_this_machine(origin: Origin<'_>) -> bool {
+/// Whether a request comes from the machine itself, and was meant for it.
+pub fn is_from_this_machine(origin: Origin<'_>) -> bool {
     let is_loopback = origin
         .peer
         .is_some_and(|peer| peer.to_canonical().is_loopback());
@@ -64,16 +67,6 @@ fn names_this_machine(host: &str) -> bool {
         None => host.split(':').next().unwrap_or_default(),
     };
     name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
-}
-
-/// The host part of the account, as at a login over MySQL's protocol.
-fn account_host(peer: IpAddr) -> String {
-    let peer = peer.to_canonical();
-    if peer.is_loopback() {
-        "localhost".to_owned()
-    } else {
-        peer.to_string()
-    }
 }
 
 /// Name and password of HTTP Basic; `None` when the header has none.

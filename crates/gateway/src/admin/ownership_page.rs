@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::page::{escaped, text};
+use super::page::{escaped, head_of_part, text};
 
 /// Size of a table in the picture, and of what lies between two, in units of the picture.
 const WIDTH: usize = 170;
@@ -18,12 +18,7 @@ const ACROSS_MAX: usize = 6;
 
 /// The picture, the links in words, and requests, as one HTML page without scripts.
 pub fn render(ownership: &Value) -> String {
-    let mut html = String::from(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width\"><title>ManxDB: Ownership</title>\
-         <link rel=\"stylesheet\" href=\"/console.css\"></head><body><h1>Ownership</h1>\
-         <nav><a href=\"/\">ManxDB</a><a href=\"/metrics\">Metrics</a></nav>",
-    );
+    let mut html = head_of_part("Ownership");
     let sealed = ownership.get("sealed").and_then(Value::as_bool);
     html.push_str(if sealed == Some(true) {
         "<p>Rows of people are sealed.</p>"

@@ -53,11 +53,7 @@ pub fn render(
         ""
     };
     format!(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width\"><title>ManxDB</title>\
-         <link rel=\"stylesheet\" href=\"/console.css\">\
-         <script src=\"/console.js\" defer></script></head><body>\
-         <h1>ManxDB {}</h1><p>This node is {state}. Clients see MySQL {}.</p>\
+        "{}<h1>ManxDB {}</h1><p>This node is {state}. Clients see MySQL {}.</p>\
          <nav>{ownership}{redis}<a href=\"/metrics\">Metrics</a><a href=\"/slow\">Slow statements as JSON</a>\
          <a href=\"/version\">Version</a><a href=\"/healthz\">Health</a>\
          <a href=\"/readyz\">Readiness</a></nav>\
@@ -68,9 +64,27 @@ pub fn render(
          <section><h2>Where time goes</h2><div id=\"parts\"></div></section></div>\
          <h2>Slow statements</h2>{}\
          <h2>Everything measured</h2><div id=\"groups\"></div></body></html>\n",
+        head("ManxDB", "<script src=\"/console.js\" defer></script>"),
         text(version, "version"),
         text(version, "mysql_version"),
         slow_table(slow)
+    )
+}
+
+/// What every page begins with, up to its first heading.
+fn head(title: &str, script: &str) -> String {
+    format!(
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\"><title>{title}</title>\
+         <link rel=\"stylesheet\" href=\"/console.css\">{script}</head><body>"
+    )
+}
+
+/// What the page about a part of the server begins with: its name, and the way back. It has no script.
+pub(super) fn head_of_part(name: &str) -> String {
+    format!(
+        "{}<h1>{name}</h1><nav><a href=\"/\">ManxDB</a><a href=\"/metrics\">Metrics</a></nav>",
+        head(&format!("ManxDB: {name}"), "")
     )
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::page::{escaped, milliseconds, text};
+use super::page::{escaped, head_of_part, milliseconds, text};
 
 /// The parts of a command's time in the order they are spent.
 const PARTS: [(&str, &str); 4] = [
@@ -16,12 +16,9 @@ const PARTS: [(&str, &str); 4] = [
 
 /// Numbers by section, who waits, and slow commands, as one HTML page without scripts.
 pub fn render(redis: &Value) -> String {
-    let mut html = String::from(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width\"><title>ManxDB: Redis</title>\
-         <link rel=\"stylesheet\" href=\"/console.css\"></head><body><h1>Redis</h1><nav><a href=\"/\">ManxDB</a>\
-         <a href=\"/metrics\">Metrics</a></nav><p>What INFO tells, and <code>/metrics</code> as \
-         <code>manxdb_redis_*</code>.</p>",
+    let mut html = head_of_part("Redis");
+    html.push_str(
+        "<p>What INFO tells, and <code>/metrics</code> as <code>manxdb_redis_*</code>.</p>",
     );
     let sections = redis.get("numbers").and_then(Value::as_object);
     // The first is what most people come for.

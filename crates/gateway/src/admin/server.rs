@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use serde_json::{Value, json};
 use tiny_http::{Header, Method, Request, Response, Server};
 
@@ -276,22 +277,16 @@ fn answer_backup(mut request: Request, sources: &AdminSources) {
 
 /// A backup holds all data: only those who can read the data directory may start one.
 fn may_back_up(request: &Request, token: &str) -> Result<(), &'static str> {
-    let local = request
-        .remote_addr()
-        .is_some_and(|address| address.ip().to_canonical().is_loopback());
-    if !local {
-        return Err("backups are started from the machine itself");
+    if !login::is_from_this_machine(origin(request)) {
+        return Err("backups are started from the machine itself, by address or as localhost");
     }
     if header(request, "Origin").is_some() {
         return Err("backups are not started from web pages");
     }
     let brought = header(request, "Authorization").unwrap_or_default();
     let expected = format!("Bearer {token}");
-    let difference = brought
-        .bytes()
-        .zip(expected.bytes())
-        .fold(0, |acc, (a, b)| acc | (a ^ b));
-    if token.is_empty() || brought.len() != expected.len() || difference != 0 {
+    let is_right = verify_slices_are_equal(brought.as_bytes(), expected.as_bytes()).is_ok();
+    if token.is_empty() || !is_right {
         return Err("wrong or missing token; it is in the file admin-token of the data directory");
     }
     Ok(())

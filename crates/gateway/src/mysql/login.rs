@@ -21,6 +21,7 @@ use super::response::{self, put_ok};
 use super::shared::Shared;
 use super::sink::ClientTraits;
 use super::transport::Transport;
+use crate::account_host::account_host;
 
 /// Greeting to session.
 pub fn log_in(
@@ -121,13 +122,8 @@ fn read_response(
 fn peer_of(socket: &TcpStream) -> io::Result<Peer> {
     let address = socket.peer_addr()?;
     let ip = address.ip().to_canonical();
-    let host = if ip.is_loopback() {
-        "localhost".to_owned()
-    } else {
-        ip.to_string()
-    };
     Ok(Peer {
         address: format!("{ip}:{}", address.port()),
-        host,
+        host: account_host(ip),
     })
 }

@@ -5,6 +5,7 @@
 //! checked against it, so the fast path never misses and the clear-text exchange over TLS
 //! is only ever the second chance of a client whose scramble was wrong.
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest;
 
 use super::handshake::SALT_LENGTH;
@@ -90,23 +91,14 @@ impl Plugin {
             .map(|(a, b)| a ^ b)
             .collect();
         let twice = digest::digest(self.algorithm(), &once);
-        equal_in_constant_time(twice.as_ref(), verifier)
+        verify_slices_are_equal(twice.as_ref(), verifier).is_ok()
     }
 
     /// Whether `password`, sent in clear over TLS, is the one behind `verifier`.
     #[must_use]
     pub fn check_clear(self, verifier: &[u8], password: &[u8]) -> bool {
-        equal_in_constant_time(&self.verifier(password), verifier)
+        verify_slices_are_equal(&self.verifier(password), verifier).is_ok()
     }
-}
-
-/// Compares all bytes whatever the first ones say.
-fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
-    if a.len() != b.len() {
-        return false;
-    }
-    let difference = a.iter().zip(b).fold(0, |acc, (x, y)| acc | (x ^ y));
-    std::hint::black_box(difference) == 0
 }
 
 /// A verifier nobody has the password of, so that unknown users take the path of known ones.

@@ -120,6 +120,8 @@ fn a_backup_needs_the_token_and_an_absolute_directory() {
     assert!(backup(address, wrong, body).starts_with("HTTP/1.1 403"));
     let from_page = format!("{token}Origin: http://evil.example\r\n");
     assert!(backup(address, &from_page, body).starts_with("HTTP/1.1 403"));
+    let forwarded = format!("{token}X-Forwarded-For: 127.0.0.1\r\n");
+    assert!(backup(address, &forwarded, body).starts_with("HTTP/1.1 403"));
     let relative = r#"{ "directory": "backup", "label": "one" }"#;
     assert!(backup(address, token, relative).starts_with("HTTP/1.1 400"));
 }

@@ -1,6 +1,7 @@
 //! `manxdb lab`: runs experiments on the machine's cores and writes what comes of them.
 
 mod argus;
+mod columns;
 mod curp;
 mod fill;
 mod lobsters;

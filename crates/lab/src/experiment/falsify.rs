@@ -25,6 +25,17 @@ pub enum Falsification {
 impl Falsification {
     /// Those that nobody could have measured.
     pub const NONSENSE: [Self; 3] = [Self::Zeros, Self::TooFast, Self::Lost];
+
+    /// What times and costs are multiplied by; `None` where calls are lost and times stay.
+    #[must_use]
+    pub const fn factor(self) -> Option<f64> {
+        match self {
+            Self::Zeros => Some(0.0),
+            Self::TooFast => Some(1e-4),
+            Self::Worse(by) => Some(by),
+            Self::Lost => None,
+        }
+    }
 }
 
 /// How much worse bad news are: more than any claim tolerates.

@@ -5,19 +5,18 @@ use std::os::unix::net::UnixStream;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use manxdb_core::channel::Life;
-use manxdb_core::{Nanos, NodeId, RequestId};
+use manxdb_core::{Nanos, NodeId};
 use manxdb_curp::disk::CurpRecord;
 use manxdb_curp::hash::KeyHasher;
 use manxdb_curp::ids::Member;
-use manxdb_curp::{ClientAnswer, CurpNode, Durability, Execute, Options, Role};
-use manxdb_curp_client::Cluster;
+use manxdb_curp::{CurpNode, Durability, Execute, Options, Role};
 use manxdb_curp_client::client::unlisted;
-use manxdb_curp_client::cluster::NOTE;
+use manxdb_curp_client::{Cluster, CoordinatorDriver};
 use manxdb_curp_redis::{Front, FrontSettings, RedisMachine};
 use manxdb_curp_sql::driver::SqlNode;
 use manxdb_curp_sql::{PrimaryDriver, SqlMachine};
 use manxdb_net::packet::Place;
-use manxdb_net::{DataDirectory, Driver, Journal, NoDriver, Outside, RegionId, Runtime, Settings};
+use manxdb_net::{DataDirectory, Journal, NoDriver, RegionId, Runtime, Settings};
 use manxdb_redis::server::Settings as RedisSettings;
 
 use super::file::{ClusterFile, ClusterProtocol, CurpShape, nanos};
@@ -365,17 +364,6 @@ fn core(
     opened.map_err(super::node::other)
 }
 
-/// The coordinator's answer to clients that have no cluster file.
-struct TellsClients(String);
-
-impl Driver<Node> for TellsClients {
-    fn reply(&mut self, _: &mut Outside<Node>, _: NodeId, _: RequestId, _: ClientAnswer) {}
-
-    fn notes(&self) -> Vec<(String, String)> {
-        vec![(NOTE.to_owned(), self.0.clone())]
-    }
-}
-
 fn coordinate(
     file: &ClusterFile,
     node: &super::file::Node,
@@ -392,8 +380,8 @@ fn coordinate(
          nobody is replaced while this process is down"
     );
     let settings = settings(file, life.0, true);
-    let tells = TellsClients(cluster(file).told());
-    let mut runtime = Runtime::new(settings, listener, tells).map_err(node::other)?;
+    let driver = CoordinatorDriver::new(&cluster(file));
+    let mut runtime = Runtime::new(settings, listener, driver).map_err(node::other)?;
     let id = NodeId(node.number);
     let core = core(options(file), id, life, random_u64()?, disk)?;
     runtime
@@ -525,6 +513,7 @@ pub fn notes<E: CountedRows>(core: &CurpNode<E>) -> Vec<(String, String)> {
         note("applied", applied.to_string());
         let rows = server.served().unwrap_or(state).count_rows();
         note("rows", rows.to_string());
+        note("not on disk", server.not_on_disk().to_string());
     }
     if let Some(witness) = core.witness() {
         note(STATE, WITNESSES.to_owned());

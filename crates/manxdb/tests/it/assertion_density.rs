@@ -17,6 +17,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::sources::source_files;
+
 /// What each crate has at least, in tenths of an assertion by 1,000 lines. A floor only rises: who
 /// adds code adds what it relies on. Those of the protocols, of storage, of transactions, of the
 /// fabric and of rack go to [`WANTED`].
@@ -97,23 +99,18 @@ fn density_of(text: &str) -> Density {
 fn is_product(path: &Path) -> bool {
     let name = path.file_name().unwrap().to_string_lossy();
     // The conformance suite of the fabric is a test that its implementations run.
-    name != "tests"
+    !path.iter().any(|folder| folder == "tests")
         && name != "tests.rs"
         && name != "conformance.rs"
         && !name.ends_with("_tests.rs")
-        && (path.is_dir() || name.ends_with(".rs"))
 }
 
 fn density_below(folder: &Path) -> Density {
-    let entries = fs::read_dir(folder).unwrap();
-    let paths = entries.map(|entry| entry.unwrap().path());
-    let all = paths.filter(|path| is_product(path)).map(|path| {
-        if path.is_dir() {
-            density_below(&path)
-        } else {
-            density_of(&fs::read_to_string(&path).unwrap())
-        }
+    let files = source_files(folder).into_iter().filter(|file| {
+        let inner = file.strip_prefix(folder).unwrap();
+        is_product(inner)
     });
+    let all = files.map(|file| density_of(&fs::read_to_string(file).unwrap()));
     all.fold(Density::default(), Density::plus)
 }
 

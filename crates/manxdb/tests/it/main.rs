@@ -8,5 +8,6 @@ mod layering;
 mod links;
 mod module_circles;
 mod server_process;
+mod sources;
 mod sql_on_rsi;
 mod support;

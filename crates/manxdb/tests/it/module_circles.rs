@@ -5,9 +5,10 @@
 //! and what stands behind `#[cfg(test)]` apart; names that lib.rs exports again count as their module.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::layering::repository;
+use crate::sources::source_files;
 
 /// The circles there are, by crate.
 const CIRCLES: &[(&str, &str)] = &[
@@ -100,24 +101,18 @@ fn names_behind(code: &str, prefix: &str) -> BTreeSet<String> {
     names
 }
 
-/// Source files below a directory, each with the parts of its path.
-fn sources(directory: &Path, parts: &[String], found: &mut Vec<(Vec<String>, PathBuf)>) {
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        let inner = [parts, &[name]].concat();
-        if path.is_dir() {
-            sources(&path, &inner, found);
-        } else if path.extension().is_some_and(|end| end == "rs") {
-            found.push((inner, path));
-        }
-    }
+/// The names of the modules that lead to a source file below `source`.
+fn modules_of(file: &Path, source: &Path) -> Vec<String> {
+    let inner = file.strip_prefix(source).unwrap().with_extension("");
+    let names = inner.iter().map(|name| name.to_str().unwrap().to_owned());
+    names.collect()
 }
 
 /// Who uses whom among the top-level modules of a crate.
 fn edges_of(source: &Path) -> Edges {
-    let mut files = Vec::new();
-    sources(source, &[], &mut files);
+    let files = source_files(source);
+    let files = files.iter().map(|file| (modules_of(file, source), file));
+    let files: Vec<_> = files.collect();
     let is_module = |parts: &[String]| !["lib", "main", "bin"].contains(&parts[0].as_str());
     let modules: BTreeSet<String> = files
         .iter()

@@ -17,8 +17,6 @@ pub mod verify;
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests;
 
-use std::fmt::Write as _;
-
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac;
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
@@ -30,35 +28,16 @@ pub use verify::{Verified, verify};
 /// Bytes of the secret that signing and hashing of people rest on.
 pub const SEED_BYTES: usize = 32;
 
-/// Lower-case hexadecimal digits.
-#[must_use]
-pub fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
-}
-
-/// The bytes that lower-case digits stand for; `None` for any other text.
-#[must_use]
-pub fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    if !rest.is_empty() {
-        return None;
-    }
-    let byte = |pair: &[u8; 2]| Some(digit(pair[0])? << 4 | digit(pair[1])?);
-    pairs.iter().map(byte).collect()
+/// The bytes that lower-case hexadecimal digits stand for; `None` for any other text, so that the
+/// same bytes are not two texts.
+fn from_lower_hex(text: &str) -> Option<Vec<u8>> {
+    let is_lower = !text.contains(|c: char| c.is_ascii_uppercase());
+    is_lower.then(|| hex::decode(text).ok())?
 }
 
 /// SHA-256, as digits.
 pub(crate) fn sha256(parts: &[&[u8]]) -> String {
-    hex(digest(&SHA256, &parts.concat()).as_ref())
+    hex::encode(digest(&SHA256, &parts.concat()))
 }
 
 /// What signs certificates and stands for people in records.
@@ -87,17 +66,17 @@ impl ProofKey {
     /// The public key, as digits: who verifies must know it from elsewhere.
     #[must_use]
     pub fn public(&self) -> String {
-        hex(self.pair.public_key().as_ref())
+        hex::encode(self.pair.public_key().as_ref())
     }
 
     /// What stands for a person of a table in records.
     #[must_use]
     pub fn subject(&self, table: u32, hash: &[u8; 16]) -> String {
         let tag = hmac::sign(&self.subjects, &[&table.to_be_bytes()[..], hash].concat());
-        hex(tag.as_ref().get(..16).unwrap_or_default())
+        hex::encode(tag.as_ref().get(..16).unwrap_or_default())
     }
 
     pub(crate) fn sign(&self, text: &str) -> String {
-        hex(self.pair.sign(text.as_bytes()).as_ref())
+        hex::encode(self.pair.sign(text.as_bytes()).as_ref())
     }
 }

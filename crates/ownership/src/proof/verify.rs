@@ -4,7 +4,7 @@
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 
 use super::certificate::{Certificate, FORMAT, derive};
-use super::from_hex;
+use super::from_lower_hex;
 
 /// Problems of one certificate that are named.
 const PROBLEMS_MAX: usize = 16;
@@ -118,7 +118,10 @@ fn signature(certificate: &Certificate, public_key: Option<&str>, problems: &mut
             signed.public_key
         ));
     }
-    let bytes = (from_hex(&signed.public_key), from_hex(&signed.signature));
+    let bytes = (
+        from_lower_hex(&signed.public_key),
+        from_lower_hex(&signed.signature),
+    );
     let (Some(key), Some(signature)) = bytes else {
         problems.push("the public key or the signature is no text of digits 0-9a-f".to_string());
         return;

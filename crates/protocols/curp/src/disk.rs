@@ -240,6 +240,11 @@ impl DiskQueue {
         self.durability == Durability::Fsync
     }
 
+    /// Records written so far that are not safe yet.
+    pub(crate) fn unsafe_records(&self) -> u64 {
+        self.written - self.safe
+    }
+
     /// Whether the whole state is to be written down, so that what was written before can go.
     pub(crate) fn is_long(&self) -> bool {
         self.is_used() && self.bytes > self.whole_after.max(self.whole_bytes)

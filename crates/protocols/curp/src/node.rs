@@ -146,23 +146,6 @@ impl<E: Execute> CurpNode<E> {
         })
     }
 
-    /// As [`CurpNode::open`], for a disk that this code wrote in this process: of a simulation, or none.
-    ///
-    /// # Panics
-    /// It did not.
-    #[must_use]
-    #[allow(clippy::panic)] // a simulation that gives a node another one's disk is a defect
-    pub fn new(
-        node: NodeId,
-        life: u64,
-        options: Options,
-        secret: u64,
-        disk: Vec<CurpRecord>,
-    ) -> Self {
-        let opened = Self::open(node, life, options, secret, disk);
-        opened.unwrap_or_else(|error| panic!("the disk of node {}: {error}", node.0))
-    }
-
     /// A witness whose records lie elsewhere than in this process's memory.
     #[must_use]
     pub fn witness_on(

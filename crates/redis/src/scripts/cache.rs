@@ -12,12 +12,7 @@ const EVALUATED_MAX: usize = 500;
 
 /// The SHA-1 of `bytes`, in small hexadecimal digits.
 pub fn sha1_hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    let mut text = String::with_capacity(40);
-    for byte in Sha1::digest(bytes) {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    hex::encode(Sha1::digest(bytes))
 }
 
 /// What the first line of a script asks for: `#!lua flags=no-writes,allow-oom`.

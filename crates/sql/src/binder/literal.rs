@@ -101,8 +101,7 @@ pub(crate) fn hex_bytes(digits: &str) -> Option<Vec<u8>> {
     } else {
         digits.to_string()
     };
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    padded.as_bytes().chunks(2).map(byte).collect()
+    hex::decode(padded).ok()
 }
 
 fn bits(digits: &str) -> SqlResult<Expr> {

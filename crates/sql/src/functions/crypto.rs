@@ -2,7 +2,6 @@
 
 use aws_lc_rs::digest::{self, Algorithm};
 
-use super::digits::hex_of;
 use super::{Arguments, ScalarFunction, hash, infer};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::EvalContext;
@@ -22,7 +21,7 @@ fn infer_sha2(_args: &[crate::expr::Expr]) -> (DataType, bool) {
 }
 
 fn lower_hex(bytes: &[u8]) -> Value {
-    Value::Text(hex_of(bytes).to_ascii_lowercase())
+    Value::Text(hex::encode(bytes))
 }
 
 fn md5(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {

@@ -110,23 +110,8 @@ fn hex(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Valu
         value if value.is_number() => value
             .to_bits()
             .map_or(Value::Null, |bits| Value::Text(in_base(bits, 16))),
-        value => Value::Text(hex_of(&value.to_bytes().unwrap_or_default())),
+        value => Value::Text(hex::encode_upper(value.to_bytes().unwrap_or_default())),
     })
-}
-
-/// Upper-case hexadecimal digits.
-pub(super) fn hex_of(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    bytes
-        .iter()
-        .flat_map(|byte| {
-            [
-                DIGITS[usize::from(byte >> 4)],
-                DIGITS[usize::from(byte & 15)],
-            ]
-        })
-        .map(char::from)
-        .collect()
 }
 
 fn unhex(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {

@@ -140,7 +140,7 @@ fn is_ipv4_mapped(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> Sql
 }
 
 fn dashed(bytes: [u8; 16]) -> String {
-    let hex = super::digits::hex_of(&bytes).to_ascii_lowercase();
+    let hex = hex::encode(bytes);
     let parts = [
         &hex[..8],
         &hex[8..12],

@@ -249,14 +249,7 @@ fn bytes(parser: &mut Parser) -> Result<Vec<u8>, ParserError> {
     match parser.next_token().token {
         Token::SingleQuotedString(text) | Token::DoubleQuotedString(text) => Ok(text.into_bytes()),
         Token::HexStringLiteral(digits) => {
-            let pairs = digits.as_bytes().chunks(2);
-            let bytes = pairs.map(|pair| {
-                let pair = std::str::from_utf8(pair).unwrap_or_default();
-                u8::from_str_radix(pair, 16)
-            });
-            bytes
-                .collect::<Result<Vec<u8>, _>>()
-                .or_else(|_| error("Expected: hexadecimal digits"))
+            hex::decode(digits).or_else(|_| error("Expected: pairs of hexadecimal digits"))
         }
         other => error(format!("Expected: a text literal, found: {other}")),
     }

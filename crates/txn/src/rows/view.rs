@@ -13,10 +13,13 @@ use crate::procedure::{
 
 /// Runs a piece on the rows of its shard. A piece that fails leaves no trace.
 ///
-/// In debug builds a piece that reaches beyond its touches fails.
+/// A piece that reaches beyond its touches fails, in a release too: its touches decide in which order
+/// pieces run, and what lies outside of them differs between the copies of a shard. It is an error and not a
+/// panic, because each copy comes to the same one, and one that stops would come to it again when it starts.
 ///
 /// # Errors
-/// The procedure's own; [`ProcedureError::Plan`] when it gives other values than planned.
+/// The procedure's own, [`TxnError::Procedure`] among them when it touches what it did not say;
+/// [`ProcedureError::Plan`] when it gives other values than planned.
 pub fn run_piece(
     procedure: &dyn Procedure,
     placement: &dyn Placement,
@@ -25,10 +28,8 @@ pub fn run_piece(
     inputs: &Values,
     rows: &mut Rows,
 ) -> Result<Values, ProcedureError> {
-    let mut view = PieceRows::new(rows, placement, piece.shard);
-    if cfg!(debug_assertions) {
-        view = view.keep_within(procedure.touches(piece, args));
-    }
+    let touches = procedure.touches(piece, args);
+    let mut view = PieceRows::new(rows, placement, piece.shard).keep_within(touches);
     let given = procedure.run(piece, args, inputs, &mut view);
     let given = given.and_then(|given| as_planned(piece, given));
     if given.is_err() {

@@ -26,6 +26,7 @@ use manxdb_lab::experiment::{
 use manxdb_lab::figure::Look;
 
 use self::trial::{Answerer, Outcome, Pace, Trial};
+use super::columns::{Column, cells, names};
 use super::curp::REPETITIONS_MIN;
 
 /// The experiments, in the order of the list.
@@ -40,7 +41,7 @@ type Number = fn(&Outcome) -> f64;
 
 /// The numbers of `data.csv`.
 #[allow(clippy::cast_precision_loss)] // counts of a run are far below 2^53
-const NUMBERS: [(&str, Number); 10] = [
+const NUMBERS: [Column<Outcome>; 10] = [
     ("answered", |run| run.answered as f64),
     ("accepted", |run| run.accepted as f64),
     ("per_second", Outcome::rate),
@@ -80,15 +81,6 @@ impl ExperimentKind for Witnessing {
         }
     }
 
-    /// All alike, so that they run in the order of the plan, in which carriers take turns.
-    fn work(_: &Trial) -> f64 {
-        1.0
-    }
-
-    fn events(_: &Outcome) -> u64 {
-        0
-    }
-
     fn run(trial: &Trial, progress: &mut dyn FnMut(f64)) -> Result<Outcome, TrialError> {
         let outcome = run::run(trial).map_err(TrialError::Failed)?;
         progress(1.0);
@@ -96,11 +88,8 @@ impl ExperimentKind for Witnessing {
     }
 
     fn columns() -> String {
-        let mut columns = "carrier,witnesses,busy,pace,seed,lacking".to_owned();
-        for (name, _) in NUMBERS {
-            let _ = write!(columns, ",{name}");
-        }
-        columns
+        let columns = "carrier,witnesses,busy,pace,seed,lacking";
+        format!("{columns}{}", names(&NUMBERS))
     }
 
     fn row(record: &Record<Self>) -> String {
@@ -110,18 +99,15 @@ impl ExperimentKind for Witnessing {
             Pace::Flood => "flood",
             Pace::Rounds => "rounds",
         };
-        let mut row = format!(
-            "{},{},{},{pace},{},{}",
+        format!(
+            "{},{},{},{pace},{},{}{}",
             trial.answerer.title(),
             trial.witnesses,
             trial.busy,
             trial.seed,
-            lacking.replace([',', '\n'], ";")
-        );
-        for (_, number) in NUMBERS {
-            let _ = write!(row, ",{}", number(outcome));
-        }
-        row
+            lacking.replace([',', '\n'], ";"),
+            cells(&NUMBERS, outcome)
+        )
     }
 
     fn implausible(trial: &Trial, outcome: &Outcome) -> Result<(), String> {

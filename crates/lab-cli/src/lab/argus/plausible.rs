@@ -87,14 +87,9 @@ pub(super) fn samples(outcome: &Outcome) -> (u64, u64) {
 
 /// Makes an outcome wrong.
 pub(super) fn falsify(outcome: &mut Outcome, how: Falsification) {
-    let by = match how {
-        Falsification::Zeros => 0.0,
-        Falsification::TooFast => 1e-4,
-        Falsification::Worse(by) => by,
-        Falsification::Lost => {
-            outcome.answered /= 2;
-            return;
-        }
+    let Some(by) = how.factor() else {
+        outcome.answered /= 2;
+        return;
     };
     let Spread {
         mean,

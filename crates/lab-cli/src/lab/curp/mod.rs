@@ -23,14 +23,13 @@ mod skew;
 mod throughput;
 pub(super) mod trial;
 
-use std::fmt::Write as _;
-
 use manxdb_lab::data::{Data, Record};
 use manxdb_lab::experiment::{Design, Experiment, ExperimentKind, Falsification, TrialError};
 
 pub(super) use self::found::REPETITIONS_MIN;
 pub(super) use self::load::spread;
 use self::trial::{Load, Measure, Outcome, Trial};
+use super::columns::{Column, cells, names};
 
 /// The experiments, in the order of the list.
 pub static ALL: [&dyn Experiment; 3] = [
@@ -48,7 +47,7 @@ type MeasureNumber = fn(&Measure) -> f64;
 
 /// Columns of `data.csv` for a load.
 #[allow(clippy::cast_precision_loss)] // counts of a run are far below 2^53
-const NUMBERS: [(&str, MeasureNumber); 24] = [
+const NUMBERS: [Column<Measure>; 24] = [
     ("commands", |one| one.commands as f64),
     ("per_second", Measure::rate),
     ("mean_us", |one| one.all.mean),
@@ -93,15 +92,6 @@ impl ExperimentKind for Replicating {
         }
     }
 
-    /// All alike, so that they run in the order of the plan, in which systems take turns.
-    fn work(_: &Trial) -> f64 {
-        1.0
-    }
-
-    fn events(_: &Outcome) -> u64 {
-        0
-    }
-
     fn run(trial: &Trial, progress: &mut dyn FnMut(f64)) -> Result<Outcome, TrialError> {
         let outcome = run::run(trial).map_err(TrialError::Failed)?;
         progress(1.0);
@@ -109,11 +99,8 @@ impl ExperimentKind for Replicating {
     }
 
     fn columns() -> String {
-        let mut columns = "system,lan_us,theta,clients,seed,lacking,fdatasync_ms,load".to_owned();
-        for (name, _) in NUMBERS {
-            let _ = write!(columns, ",{name}");
-        }
-        columns
+        let columns = "system,lan_us,theta,clients,seed,lacking,fdatasync_ms,load";
+        format!("{columns}{}", names(&NUMBERS))
     }
 
     /// One row for each load, or one that says what is lacking.
@@ -135,11 +122,8 @@ impl ExperimentKind for Replicating {
             return format!("{head},{}", ",".repeat(NUMBERS.len()));
         }
         let row = |measure: &Measure| {
-            let mut row = format!("{head},{}", measure.load.title());
-            for (_, number) in NUMBERS {
-                let _ = write!(row, ",{}", number(measure));
-            }
-            row
+            let load = measure.load.title();
+            format!("{head},{load}{}", cells(&NUMBERS, measure))
         };
         let rows: Vec<String> = outcome.measures.iter().map(row).collect();
         rows.join("\n")

@@ -58,15 +58,6 @@ impl ExperimentKind for Filling {
         }
     }
 
-    /// All alike, so that they run in the order of the plan, in which modes take turns.
-    fn work(_: &Trial) -> f64 {
-        1.0
-    }
-
-    fn events(_: &Outcome) -> u64 {
-        0
-    }
-
     fn run(trial: &Trial, progress: &mut dyn FnMut(f64)) -> Result<Outcome, TrialError> {
         let outcome = run::run(trial).map_err(TrialError::Failed)?;
         progress(1.0);

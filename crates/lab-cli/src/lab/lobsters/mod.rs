@@ -71,10 +71,6 @@ impl ExperimentKind for Reading {
         }
     }
 
-    fn events(_: &Outcome) -> u64 {
-        0
-    }
-
     fn run(trial: &Trial, progress: &mut dyn FnMut(f64)) -> Result<Outcome, TrialError> {
         run::run(trial, progress).map_err(TrialError::Failed)
     }

@@ -48,15 +48,6 @@ impl ExperimentKind for Analysis {
         OlapShape { seed, ..*trial }
     }
 
-    /// All alike, so that they run in the order of the plan, in which algorithms take turns.
-    fn work(_: &OlapShape) -> f64 {
-        1.0
-    }
-
-    fn events(_: &Outcome) -> u64 {
-        0
-    }
-
     fn run(trial: &OlapShape, progress: &mut dyn FnMut(f64)) -> Result<Outcome, TrialError> {
         let outcome = measure(trial).map_err(TrialError::Failed)?;
         progress(1.0);

@@ -51,15 +51,6 @@ impl ExperimentKind for Shopping {
         trial.reseeded(seed)
     }
 
-    /// All alike, so that they run in the order of the plan, in which systems take turns.
-    fn work(_: &Trial) -> f64 {
-        1.0
-    }
-
-    fn events(_: &Outcome) -> u64 {
-        0
-    }
-
     fn run(trial: &Trial, progress: &mut dyn FnMut(f64)) -> Result<Outcome, TrialError> {
         trial.run(progress)
     }

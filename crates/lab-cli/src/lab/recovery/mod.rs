@@ -163,15 +163,6 @@ impl ExperimentKind for Surviving {
         RecoveryShape { seed, ..*trial }
     }
 
-    /// All alike, so that they run in the order of the plan, in which copies take turns.
-    fn work(_: &RecoveryShape) -> f64 {
-        1.0
-    }
-
-    fn events(_: &Outcome) -> u64 {
-        0
-    }
-
     fn run(trial: &RecoveryShape, progress: &mut dyn FnMut(f64)) -> Result<Outcome, TrialError> {
         let outcome = measure(trial).map_err(TrialError::Failed)?;
         progress(1.0);

@@ -139,15 +139,6 @@ impl ExperimentKind for Serving {
         }
     }
 
-    /// All alike, so that they run in the order of the plan, in which systems take turns.
-    fn work(_: &Trial) -> f64 {
-        1.0
-    }
-
-    fn events(_: &Outcome) -> u64 {
-        0
-    }
-
     fn run(trial: &Trial, progress: &mut dyn FnMut(f64)) -> Result<Outcome, TrialError> {
         run::run(trial, progress).map_err(TrialError::Failed)
     }

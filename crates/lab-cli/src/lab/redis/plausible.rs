@@ -91,14 +91,9 @@ pub(super) fn samples(outcome: &Outcome) -> (u64, u64) {
 /// Makes an outcome wrong.
 pub(super) fn falsify(outcome: &mut Outcome, how: Falsification) {
     for measure in &mut outcome.measures {
-        let by = match how {
-            Falsification::Zeros => 0.0,
-            Falsification::TooFast => 1e-4,
-            Falsification::Worse(by) => by,
-            Falsification::Lost => {
-                measure.commands /= 2;
-                continue;
-            }
+        let Some(by) = how.factor() else {
+            measure.commands /= 2;
+            continue;
         };
         let Measure {
             seconds,

@@ -277,15 +277,6 @@ impl ExperimentKind for Starting {
         }
     }
 
-    /// All alike, so that they run in the order of the plan, in which systems take turns.
-    fn work(_: &StartTrial) -> f64 {
-        1.0
-    }
-
-    fn events(_: &Started) -> u64 {
-        0
-    }
-
     fn run(trial: &StartTrial, progress: &mut dyn FnMut(f64)) -> Result<Started, TrialError> {
         let started = run(trial).map_err(TrialError::Failed)?;
         progress(1.0);
@@ -354,14 +345,9 @@ impl ExperimentKind for Starting {
         clippy::cast_sign_loss
     )] // for tests of verdicts
     fn falsify(_: &StartTrial, outcome: &mut Started, how: Falsification) {
-        let by = match how {
-            Falsification::Zeros => 0.0,
-            Falsification::TooFast => 1e-4,
-            Falsification::Worse(by) => by,
-            Falsification::Lost => {
-                outcome.found /= 2;
-                return;
-            }
+        let Some(by) = how.factor() else {
+            outcome.found /= 2;
+            return;
         };
         outcome.first_reply_s *= by;
         outcome.all_names_s *= by;

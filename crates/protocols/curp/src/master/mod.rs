@@ -261,6 +261,15 @@ impl<E: Execute> Master<E> {
         );
     }
 
+    /// Entries of its log that are not written down, where they are to be.
+    pub(crate) fn not_written_down(&self) -> u64 {
+        if self.options.durability.is_on_disk() {
+            self.last() - self.journaled
+        } else {
+            0
+        }
+    }
+
     /// What is to be written down, each with the end of the log after it.
     pub(crate) fn take_records(&mut self) -> Vec<(Position, ServerRecord)> {
         std::mem::take(&mut self.records)

@@ -122,6 +122,14 @@ impl<E: Execute> Server<E> {
         (self.store.applied, &self.store.state)
     }
 
+    /// Entries of its log as a master that are not written down yet, and records that were written and its
+    /// disk does not have yet: 0 once its disk has all that it has executed.
+    #[must_use]
+    pub fn not_on_disk(&self) -> u64 {
+        let master = self.master.as_ref();
+        self.disk.unsafe_records() + master.map_or(0, |master| master.not_written_down())
+    }
+
     /// What it did as master.
     #[must_use]
     pub fn counts(&self) -> Option<MasterCounts> {

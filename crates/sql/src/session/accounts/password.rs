@@ -1,7 +1,5 @@
 //! From passwords to what is stored.
 
-use std::fmt::Write as _;
-
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 
 use crate::error::{SqlError, SqlResult};
@@ -36,7 +34,7 @@ pub(crate) fn from_hash(plugin: &str, hash: &str) -> SqlResult<Vec<u8>> {
     let bytes = hash
         .strip_prefix('*')
         .or_else(|| hash.strip_prefix("$manx$"))
-        .and_then(unhex)
+        .and_then(|digits| hex::decode(digits).ok())
         .filter(|bytes| bytes.len() == if plugin == NATIVE_PLUGIN { 20 } else { 32 });
     bytes.ok_or_else(|| {
         SqlError::new(
@@ -53,25 +51,12 @@ pub(crate) fn shown(plugin: &str, verifier: &[u8]) -> String {
     if verifier.is_empty() {
         return String::new();
     }
-    let mut digits = String::with_capacity(verifier.len() * 2);
-    for byte in verifier {
-        let _ = write!(digits, "{byte:02X}");
-    }
+    let digits = hex::encode_upper(verifier);
     if plugin == NATIVE_PLUGIN {
         format!("*{digits}")
     } else {
         format!("$manx${digits}")
     }
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || !text.len().is_multiple_of(2) {
-        return None;
-    }
-    (0..text.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok())
-        .collect()
 }
 
 #[cfg(test)]

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use manxdb_ownership::proof::audit::KEYS_MAX;
-use manxdb_ownership::proof::{
-    AuditEvent, AuditKind, AuditRecord, ProofKey, SEED_BYTES, from_hex, hex, issue,
-};
+use manxdb_ownership::proof::{AuditEvent, AuditKind, AuditRecord, ProofKey, SEED_BYTES, issue};
 use manxdb_txn::{ReadMode, Transaction};
 use manxdb_vault::{Disk, KeyId, VaultError};
 use parking_lot::Mutex;
@@ -126,7 +124,7 @@ impl Instance {
         let filled = self.host.secret_bytes(&mut seed);
         filled.map_err(|error| broken(&error.to_string()))?;
         let head = match self.sealing.vault() {
-            None => format!("plain {}", hex(&seed)),
+            None => format!("plain {}", hex::encode(seed)),
             Some(vault) => {
                 let refused = |error: VaultError| broken(&error.to_string());
                 let key = vault.take_key().map_err(refused)?;
@@ -134,7 +132,7 @@ impl Instance {
                 vault
                     .seal(key, SEED_AAD, &seed, &mut sealed)
                     .map_err(refused)?;
-                format!("{:016x} {}", key.get(), hex(&sealed))
+                format!("{:016x} {}", key.get(), hex::encode(&sealed))
             }
         };
         Ok((seed, head))
@@ -143,7 +141,7 @@ impl Instance {
     fn open_seed(&self, head: &str) -> SqlResult<[u8; SEED_BYTES]> {
         let damaged = || broken("its first line is damaged");
         let (key, sealed) = head.split_once(' ').ok_or_else(damaged)?;
-        let sealed = from_hex(sealed).ok_or_else(damaged)?;
+        let sealed = hex::decode(sealed).map_err(|_| damaged())?;
         let seed = match (key, self.sealing.vault()) {
             ("plain", _) => sealed,
             (_, None) => return Err(broken("its signing key is sealed, and there is no vault")),

@@ -33,7 +33,8 @@ impl System for Cluster {
     type Core = Node;
 
     fn start(&mut self, node: NodeId, life: Life, disk: Vec<CurpRecord>) -> Node {
-        CurpNode::new(node, life.0, self.options, 0x005E_C2E7, disk)
+        let opened = CurpNode::open(node, life.0, self.options, 0x005E_C2E7, disk);
+        opened.expect("a simulation gives each node its own disk")
     }
 }
 
