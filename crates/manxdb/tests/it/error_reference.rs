@@ -2,9 +2,9 @@
 //! others: a number stands before its SQLSTATE wherever an error is made.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use crate::layering::repository;
+use crate::sources::source_files;
 
 /// A number and its SQLSTATE.
 type ErrorNumber = (u32, String);
@@ -32,17 +32,6 @@ fn numbers_of(code: &str) -> BTreeSet<ErrorNumber> {
         }
     }
     found
-}
-
-fn visit(folder: &Path, found: &mut BTreeSet<ErrorNumber>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            visit(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.extend(numbers_of(&std::fs::read_to_string(path).unwrap()));
-        }
-    }
 }
 
 /// Rows of the page whose second cell is an SQLSTATE.
