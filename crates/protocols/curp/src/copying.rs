@@ -313,6 +313,28 @@ mod tests {
         assert_eq!(take(&new[1]), Took::Next(2));
     }
 
+    #[cfg(feature = "mutants")]
+    #[test]
+    fn pieces_of_two_cuts_in_one_copy_are_found() {
+        let ((_, old), (rifl, new)) = (pieces(1, 9), pieces(2, 9));
+        let options = Options {
+            mutant: Some(crate::mutants::Mutant::CutsMixed),
+            ..options()
+        };
+        let mut collector = Collector::default();
+        let mut other = old[0].clone();
+        other.bytes[1] ^= 1; // the state of another cut is not the same
+        assert_eq!(collector.take(other, &options), Took::Next(1));
+        let took = new
+            .iter()
+            .map(|piece| collector.take(piece.clone(), &options));
+        let Some(Took::Whole(whole)) = took.last() else {
+            panic!("it goes on with the pieces of the other copy");
+        };
+        let opened = whole.open::<Nothing>();
+        assert_ne!(opened.map(|(_, rifl)| rifl), Some(rifl), "neither cut");
+    }
+
     #[test]
     fn pieces_of_a_view_that_is_over_are_not_kept() {
         let (_, pieces) = pieces(1, 9);
