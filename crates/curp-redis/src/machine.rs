@@ -24,14 +24,14 @@ use crate::command::ReplicatedCommand;
 /// that may wait.
 const UNRECORDED: [Flags; 3] = [Flags::RANDOM, Flags::BLOCKING, Flags::ALL_KEYS];
 
-/// Bytes of all rows at which commands that need memory are refused: a backup is given all rows in one
-/// frame of a connection, which has room for those that one more command writes.
+/// Bytes of all rows at which commands that need memory are refused: they are in memory, and one record
+/// on disk, which has room for those that one more command writes.
 pub const STATE_BYTES_MAX: usize = 160 << 20;
 /// Bytes that one command may write.
 pub const EFFECTS_BYTES_MAX: usize = 32 << 20;
 /// Bytes that one command may answer.
 pub const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// What a row takes in a frame beside its bytes: two lengths.
+/// What a row takes in a snapshot beside its bytes: two lengths.
 const ROW_BYTES: usize = 10;
 
 /// All keys of a cluster.
@@ -70,7 +70,7 @@ impl RedisMachine {
         self.rows.len()
     }
 
-    /// Bytes of all rows, with what each takes in a frame.
+    /// Bytes of all rows, with what each takes in a snapshot.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes

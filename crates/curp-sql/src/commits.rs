@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::effects::{Effects, Owner};
 
-/// All rows together take at most so much: a new backup is given them in one message.
+/// All rows together take at most so much: they are in memory, and one record on disk.
 pub const ROWS_BYTES_MAX: usize = 160 << 20;
 /// One transaction writes at most so much: it is one message, and one entry of a log.
 pub const COMMIT_BYTES_MAX: usize = 32 << 20;

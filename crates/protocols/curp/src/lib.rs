@@ -24,6 +24,7 @@
 //! | what the master answers at once | [`master`] |
 //! | what runs once | [`rifl`] |
 //! | what a backup keeps, and what may be cut off | [`backup`] |
+//! | how a new backup gets everything, piece by piece | [`copying`] |
 //! | what a witness accepts and forgets | [`table`], [`witness`] |
 //! | where its records lie | [`carrier`] |
 //! | the datagrams, byte by byte; their hashes | [`wire`], [`hash`] |
@@ -38,6 +39,7 @@ pub mod backup;
 pub mod carrier;
 pub mod client;
 pub mod coordinator;
+pub mod copying;
 pub mod disk;
 pub mod execute;
 mod garbage;

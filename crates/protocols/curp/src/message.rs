@@ -3,9 +3,9 @@
 use manxdb_core::{Message, Weight};
 use serde::{Deserialize, Serialize};
 
+use crate::copying::{Cut, Piece};
 use crate::disk::Holding;
 use crate::ids::{ClientId, Config, Epoch, Member, Position, RpcId, Stamp, View};
-use crate::rifl::Rifl;
 use crate::table::Recorded;
 use crate::wire::{Datagram, GcEntry, Op};
 
@@ -147,20 +147,21 @@ pub enum CurpMessage {
         /// All backups have everything up to here.
         synced: Position,
     },
-    /// Master to a new backup: everything.
+    /// Master to a new backup: a part of everything.
     Install {
         /// To which process.
         to: u64,
-        /// The master's life.
-        epoch: Epoch,
-        /// The view to come, which the copy is for.
-        view: View,
-        /// The end of the master's log.
-        last: Position,
-        /// The state after it.
-        state: Vec<u8>,
-        /// The completion records.
-        rifl: Rifl,
+        /// The part.
+        piece: Piece,
+    },
+    /// Backup to master: which part comes next. After the last one it says [`CurpMessage::Appended`].
+    Collected {
+        /// The process.
+        life: u64,
+        /// Of which copy.
+        cut: Cut,
+        /// The number of the next part; all before it are there.
+        next: u32,
     },
     /// Backup to master: has everything up to here, as the master has it.
     Appended {
@@ -274,6 +275,7 @@ impl Message for CurpMessage {
             | Self::Heartbeat { .. }
             | Self::Lease { .. }
             | Self::Appended { .. }
+            | Self::Collected { .. }
             | Self::Sync { .. } => Weight::Report,
             Self::Append { entries, .. } => Weight::Call {
                 pieces: u32::try_from(entries.len()).unwrap_or(u32::MAX),
@@ -303,6 +305,7 @@ impl Message for CurpMessage {
             Self::Refused { .. } => "refused",
             Self::Append { .. } => "append",
             Self::Install { .. } => "install",
+            Self::Collected { .. } => "install-next",
             Self::Appended { .. } => "appended",
             Self::Freeze(_) => "freeze",
             Self::Frozen { .. } => "frozen",

@@ -51,11 +51,17 @@ pub enum Mutant {
     AnyStore,
     /// A cluster whose memory is the only certain copy begins again before all its servers are back.
     RestoresEarly,
+    /// A new backup leaves a piece of its copy out.
+    PieceSkipped,
+    /// A new backup goes on with pieces of another copy.
+    CutsMixed,
+    /// A new backup begins to take the log before it has the last piece of its copy.
+    LogBeforeLastPiece,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 24] = [
+    pub const ALL: [Mutant; 27] = [
         Mutant::NoFreeze,
         Mutant::WitnessIgnoresConflict,
         Mutant::TombstoneOfAborted,
@@ -80,5 +86,8 @@ impl Mutant {
         Mutant::ShortestLog,
         Mutant::AnyStore,
         Mutant::RestoresEarly,
+        Mutant::PieceSkipped,
+        Mutant::CutsMixed,
+        Mutant::LogBeforeLastPiece,
     ];
 }

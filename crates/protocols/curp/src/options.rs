@@ -2,6 +2,7 @@
 
 use manxdb_core::{Nanos, NodeId};
 
+use crate::copying::PIECE_BYTES_MAX;
 use crate::hash::KeyHasher;
 
 /// What an acknowledgement says of disks (decision 45).
@@ -77,6 +78,8 @@ pub struct Options {
     /// Bytes of log entries after which a server writes its whole state down, so that the entries
     /// before it can go; or as many as the last whole state had, when those are more.
     pub whole_after: u64,
+    /// Bytes of one part of a copy for a new backup: 1 to [`PIECE_BYTES_MAX`].
+    pub piece_bytes: usize,
     /// Planted defect.
     #[cfg(feature = "mutants")]
     pub mutant: Option<crate::mutants::Mutant>,
@@ -105,6 +108,7 @@ impl Default for Options {
             records: true,
             durability: Durability::default(),
             whole_after: 64 << 20,
+            piece_bytes: PIECE_BYTES_MAX,
             #[cfg(feature = "mutants")]
             mutant: None,
         }

@@ -17,6 +17,7 @@ mod views;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use self::unsynced::UnsyncedKeys;
+use crate::copying::Image;
 use crate::disk::{ServerRecord, WholeStore};
 use crate::execute::Execute;
 use crate::garbage::GcLink;
@@ -74,8 +75,10 @@ pub(crate) struct Peer {
     sent: Position,
     in_flight: bool,
     ticks: u32,
-    /// Copies of everything that it was sent and has not answered.
+    /// Parts of a copy of everything that it was sent since it last answered.
     copies: u32,
+    /// The part of the image that it needs next.
+    piece: u32,
     /// What it was told that all have.
     told: Position,
 }
@@ -90,6 +93,7 @@ impl Peer {
             in_flight: false,
             ticks: 0,
             copies: 0,
+            piece: 0,
             told: 0,
         }
     }
@@ -108,6 +112,8 @@ pub struct Master<E> {
     pub(crate) log: VecDeque<Entry>,
     pub(crate) synced: Position,
     pub(crate) peers: Vec<Peer>,
+    /// What backups that need everything are sent, while there are any.
+    image: Option<Image>,
     /// Which keys what is not synced has touched.
     unsynced: UnsyncedKeys,
     /// Places that may not be answered before they are synced.
@@ -162,6 +168,7 @@ impl<E: Execute> Master<E> {
             log: VecDeque::new(),
             synced,
             peers,
+            image: None,
             unsynced: UnsyncedKeys::default(),
             conflicted: BTreeSet::new(),
             held: HeldReplies::default(),

@@ -3,6 +3,7 @@
 use manxdb_core::Nanos;
 
 use super::{Master, Peer, Phase};
+use crate::copying::{Cut, Image};
 use crate::execute::Execute;
 use crate::ids::{Member, Position};
 use crate::message::{CurpMessage, Entry};
@@ -54,33 +55,14 @@ impl<E: Execute> Master<E> {
         if self.has_opened() {
             self.write_down();
         }
+        if self.peers[index].install {
+            return self.push_piece(index, out);
+        }
         let (epoch, last, synced) = (self.epoch(), self.last(), self.synced);
         let peer = &mut self.peers[index];
         peer.in_flight = true;
         peer.ticks = 0;
         let (to, node) = (peer.member.life, peer.member.node);
-        if peer.install {
-            assert!(peer.acked <= last, "nobody has more than there is");
-            assert!(
-                self.phase != Phase::Serving,
-                "everything is copied for a view to come"
-            );
-            peer.sent = last;
-            peer.copies += 1;
-            let install = CurpMessage::Install {
-                to,
-                epoch,
-                view: match &self.phase {
-                    Phase::Changing { next } => next.view,
-                    _ => self.config.view,
-                },
-                last,
-                state: self.state.snapshot(),
-                rifl: self.rifl.clone(),
-            };
-            out.send(node, install);
-            return;
-        }
         assert!(peer.acked >= synced, "all backups have what is synced");
         peer.told = synced;
         let after = peer.sent.max(synced);
@@ -113,6 +95,70 @@ impl<E: Execute> Master<E> {
             synced,
         };
         out.send(node, append);
+    }
+
+    /// Sends a new backup the part of a copy that it needs next: one at a time is under way.
+    fn push_piece(&mut self, index: usize, out: &mut impl Outbox) {
+        assert!(
+            self.phase != Phase::Serving,
+            "everything is copied for a view to come"
+        );
+        let (epoch, last) = (self.epoch(), self.last());
+        let cut = Cut { epoch, last };
+        if self.image.as_ref().is_none_or(|image| image.cut() != cut) {
+            self.image = Some(Image::new(cut, &self.state, &self.rifl, &self.options));
+            for peer in &mut self.peers {
+                peer.piece = 0;
+            }
+        }
+        let Some(image) = &self.image else {
+            return;
+        };
+        let view = match &self.phase {
+            Phase::Changing { next } => next.view,
+            _ => self.config.view,
+        };
+        let peer = &mut self.peers[index];
+        assert!(peer.acked <= last, "nobody has more than there is");
+        peer.in_flight = true;
+        peer.ticks = 0;
+        peer.sent = last;
+        peer.copies += 1;
+        let install = CurpMessage::Install {
+            to: peer.member.life,
+            piece: image.piece(peer.piece, view),
+        };
+        out.send(peer.member.node, install);
+    }
+
+    /// A new backup says which part of its copy it needs next; it may need all of them again.
+    pub(crate) fn collected_pieces(
+        &mut self,
+        from: Member,
+        cut: Cut,
+        next: u32,
+        out: &mut impl Outbox,
+    ) {
+        let image = self.image.as_ref().filter(|image| image.cut() == cut);
+        let Some(count) = image.map(Image::count) else {
+            return; // not this copy
+        };
+        let mut peers = self.peers.iter();
+        let Some(index) = peers.position(|peer| peer.member == from && peer.install) else {
+            return;
+        };
+        let peer = &mut self.peers[index];
+        assert!(
+            peer.piece < count,
+            "the last piece is confirmed as a log is"
+        );
+        let begins_again = next == 0 && peer.piece > 0;
+        if next >= count || (next <= peer.piece && !begins_again) {
+            return;
+        }
+        peer.piece = next;
+        peer.copies = 0;
+        self.push(index, out);
     }
 
     /// A backup has everything up to a place.

@@ -123,6 +123,7 @@ impl<E: Execute> Master<E> {
         );
         self.config = config.clone();
         self.phase = Phase::Serving;
+        self.image = None;
         self.write_down();
         assert!(
             self.journaled == self.last() || !self.options.durability.is_on_disk(),

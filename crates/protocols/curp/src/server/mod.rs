@@ -1,11 +1,13 @@
 //! A server: a backup of one master, or the master, or neither yet.
 
+mod obeying;
 mod writing;
 
 use manxdb_core::{Digest, LocalTime, NodeId};
 
 use crate::backup::Store;
-use crate::disk::{DiskQueue, ServerRecord, Then};
+use crate::copying::Collector;
+use crate::disk::{DiskQueue, Then};
 use crate::execute::Execute;
 use crate::ids::{Config, Epoch, Member, Position, View};
 use crate::master::{Master, MasterCounts, Peer, Phase, RunRequest};
@@ -41,6 +43,8 @@ pub struct Server<E> {
     /// Whether `store` is what its disk has. That of a master is empty, and its disk has the master's log.
     is_kept: bool,
     disk: DiskQueue,
+    /// Parts of a copy that makes it a backup.
+    collector: Collector,
     master: Option<Box<Master<E>>>,
     lease: Lease,
 }
@@ -56,6 +60,7 @@ impl<E: Execute> Server<E> {
             base,
             is_kept: true,
             disk: DiskQueue::new(&options),
+            collector: Collector::default(),
             master: None,
             lease: Lease::default(),
         }
@@ -230,6 +235,9 @@ impl<E: Execute> Server<E> {
             CurpMessage::Appended { life, epoch, at } if epoch == master.backup_epoch() => {
                 master.appended(Member { node: from, life }, at, out);
             }
+            CurpMessage::Collected { life, cut, next } => {
+                master.collected_pieces(Member { node: from, life }, cut, next, out);
+            }
             CurpMessage::Datagram(datagram) if !datagram.asks => {
                 master.collected(from, &datagram, out);
             }
@@ -244,107 +252,6 @@ impl<E: Execute> Server<E> {
         }
     }
 
-    fn as_backup(&mut self, from: NodeId, body: CurpMessage, out: &mut impl Outbox) {
-        let life = self.me.life;
-        let (epoch, at, waits) = match body {
-            CurpMessage::Append {
-                to,
-                epoch,
-                after,
-                entries,
-                last,
-                synced,
-            } if to == life => {
-                if !self.obeys(epoch) {
-                    return;
-                }
-                if self.disk.is_used() && !self.is_kept {
-                    return; // its disk has another log: it needs everything
-                }
-                let before = self.store.last();
-                let copy = self.disk.is_used().then(|| entries.clone());
-                let took = self
-                    .store
-                    .append(&self.options, after, entries, last, synced);
-                let Some(at) = took else {
-                    return;
-                };
-                // That all have some more is not written down: a later record says it again.
-                let is_cut = self.store.last() < before;
-                if let Some(entries) = copy.filter(|entries| is_cut || !entries.is_empty()) {
-                    let obeyed = ServerRecord::Obeyed {
-                        epoch,
-                        after,
-                        entries,
-                        last,
-                        synced,
-                    };
-                    self.disk.write(obeyed, out);
-                }
-                (epoch, at, self.disk.is_waited_for())
-            }
-            CurpMessage::Install {
-                to,
-                epoch,
-                view,
-                last,
-                state,
-                rifl,
-            } if to == life => {
-                let Some(state) = E::restore(&state) else {
-                    return;
-                };
-                if !self.obeys(epoch) {
-                    return;
-                }
-                if self.store.needs(last) {
-                    self.store.install(last, state, rifl);
-                    self.store.copied = view;
-                    assert_eq!(self.store.last(), last, "a copy ends where the log does");
-                    self.base = life;
-                    self.is_kept = true;
-                    self.write_whole(out);
-                }
-                // Whatever the mode: a member of a view has on its disk what the view began with.
-                (epoch, last, true)
-            }
-            _ => return,
-        };
-        let appended = CurpMessage::Appended { life, epoch, at };
-        #[cfg(feature = "mutants")]
-        let waits = waits
-            && !self
-                .options
-                .has(crate::mutants::Mutant::AcknowledgedUnpersisted);
-        if waits {
-            self.once_safe(Then::Tell(from, appended), out);
-        } else {
-            out.send(from, appended);
-        }
-    }
-
-    /// Whether a master of this epoch may write here; one that may ends what this server did as
-    /// a master of an older one.
-    fn obeys(&mut self, epoch: Epoch) -> bool {
-        #[cfg(feature = "mutants")]
-        if self.options.has(crate::mutants::Mutant::NoEpoch) && epoch < self.store.epoch {
-            return true;
-        }
-        let master = self.master.as_ref();
-        if master.is_some_and(|master| master.epoch() >= epoch) {
-            return false; // no backup
-        }
-        let obeys = self.store.fence(epoch);
-        assert!(
-            !obeys || self.store.epoch == epoch,
-            "the newest master alone writes here"
-        );
-        if obeys {
-            self.master = None;
-        }
-        obeys
-    }
-
     fn leased(&mut self, number: u64, view: View, granted: bool) {
         if granted && number <= self.lease.sent {
             self.lease.granted = self.lease.granted.max(number);
@@ -353,6 +260,7 @@ impl<E: Execute> Server<E> {
             self.lease.granted <= self.lease.sent,
             "only a lease that was asked for is granted"
         );
+        self.collector.decided(view);
         let master = self.master.as_ref();
         if master.is_some_and(|master| view.epoch > master.epoch()) {
             self.master = None; // another one has taken over
@@ -447,6 +355,7 @@ impl<E: Execute> Server<E> {
     pub(crate) fn check(&self) -> Result<(), String> {
         self.store.check()?;
         self.disk.check()?;
+        self.collector.check()?;
         if self.base == 0 || self.base > self.me.life {
             return Err(format!("a log since life {}", self.base));
         }
@@ -461,6 +370,7 @@ impl<E: Execute> Server<E> {
         digest
             .number(self.store.epoch.0)
             .number(self.store.applied)
+            .number(self.collector.bytes() as u64)
             .bytes(&self.store.state.snapshot());
         if let Some(master) = &self.master {
             digest

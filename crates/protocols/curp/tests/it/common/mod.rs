@@ -63,6 +63,8 @@ pub struct Setting {
     pub durability: Durability,
     /// As [`Options::whole_after`].
     pub whole_after: u64,
+    /// As [`Options::piece_bytes`].
+    pub piece_bytes: usize,
     /// How long after the last question of the others the last reads begin.
     pub rest: Nanos,
 }
@@ -85,6 +87,7 @@ impl Default for Setting {
             outstanding: 1,
             durability: Durability::default(),
             whole_after: 2_000,
+            piece_bytes: 64,
             rest: Nanos::from_millis(1),
         }
     }
@@ -102,6 +105,7 @@ impl Setting {
             sync_after: self.sync_after,
             durability: self.durability,
             whole_after: self.whole_after,
+            piece_bytes: self.piece_bytes,
             ..Options::default()
         }
     }
