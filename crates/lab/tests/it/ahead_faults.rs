@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use manxdb_dast::mutants::Mutant;
-use manxdb_dast::{Crossing, Options};
+use manxdb_dast::{Crossing, Options, Survive};
 use manxdb_lab::soak::{Setting, plan};
 use manxdb_sim::Plan;
 use manxdb_sim::hunt::{Case, hunt};
@@ -30,6 +30,45 @@ fn random_faults_are_survived() {
     if let Err(found) = hunt(0..seeds(100), draw, run) {
         let test = "cargo test -p manxdb-lab --test it ahead_faults::random_faults_are_survived";
         panic!("{found}\n{}", found.command(test));
+    }
+}
+
+fn whole() -> Options {
+    Options {
+        survive: Survive::Region,
+        ..options(None)
+    }
+}
+
+/// The first of them with whole streams.
+#[test]
+fn random_faults_are_survived_with_whole_streams() {
+    let run = |case: &Case| {
+        let ran = Setting::of_seed(case.seed).run(case, whole());
+        ran.map(|ran| ran.digest)
+    };
+    if let Err(found) = hunt(0..seeds(10), draw, run) {
+        let test = "cargo test -p manxdb-lab --test it ahead_faults::random_faults_are_survived_with_whole_streams";
+        panic!("{found}\n{}", found.command(test));
+    }
+}
+
+/// Managers of both regions lose their memory, one after another; and, while one does, the other
+/// region is not heard.
+#[test]
+fn managers_that_keep_streams_lose_their_memory_in_turn() {
+    let in_turn = "1s+300ms wipe n9; 1600ms+300ms wipe n10; 2200ms+300ms wipe n11; \
+                   2800ms+300ms wipe n6";
+    let unheard = "900ms+1500ms part r0 *; 1s+300ms wipe n9; 1600ms+300ms wipe n10";
+    for faults in [in_turn, unheard] {
+        for seed in 0..3 {
+            let mut setting = Setting::small();
+            setting.lists.cross_region = 0.8;
+            let plan = faults.parse().unwrap();
+            if let Err(wrong) = setting.run(&Case { seed, plan }, whole()) {
+                panic!("seed {seed}, {faults}: {wrong}");
+            }
+        }
     }
 }
 

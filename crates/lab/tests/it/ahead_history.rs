@@ -5,7 +5,7 @@ use crate::common::Increments;
 use manxdb_checker::append::{Level as Promise, check};
 use manxdb_core::Nanos;
 use manxdb_dast::mutants::Mutant;
-use manxdb_dast::{Crossing, Level, Options};
+use manxdb_dast::{Crossing, Level, Options, Survive};
 use manxdb_lab::append::{AppendLoad, history, shared};
 use manxdb_lab::dast::{DastSystem, paper_links, place};
 use manxdb_lab::load::{Load, LoadOptions, percentile};
@@ -26,6 +26,14 @@ fn options(mutant: Option<Mutant>) -> Options {
         keeps_order: true,
         mutant,
         ..Options::default()
+    }
+}
+
+/// The same with streams that carry everything to all managers.
+fn whole() -> Options {
+    Options {
+        survive: Survive::Region,
+        ..options(None)
     }
 }
 
@@ -91,6 +99,10 @@ fn histories_are_as_their_level_promises() {
         let (level, promise) = levels[usize::try_from(seed % 3).unwrap()];
         let found = run(seed, options(None), level, promise);
         assert!(found.is_empty(), "{level:?}, seed {seed}: {found:#?}");
+        if seed < 6 {
+            let found = run(seed, whole(), level, promise);
+            assert!(found.is_empty(), "{level:?}, whole, {seed}: {found:#?}");
+        }
     }
 }
 
@@ -166,13 +178,14 @@ fn under_load_the_tail_is_one_round_trip_and_local_transactions_do_not_notice() 
 /// A run of increments with faults, until so many milliseconds.
 fn faulty(
     topology: manxdb_dast::Topology,
+    options: Options,
     crt_percent: u64,
     faults: &str,
     until: u64,
 ) -> Load<Increments> {
     let (lan, wan) = paper_links();
     let (places, clients) = place(topology, 8, lan, wan);
-    let shared = crate::common::shared(topology, options(None));
+    let shared = crate::common::shared(topology, options);
     let mut world = World::new(DastSystem::new(shared), WorldOptions::new(5, places));
     world.schedule_all(&faults.parse().unwrap());
     let generator = Increments {
@@ -200,7 +213,7 @@ fn a_silent_region_does_not_hold_up_local_transactions() {
         regions: 3,
         shards_per_region: 2,
     };
-    let load = faulty(topology, 1, "600ms+10s part r0 *", 1_500);
+    let load = faulty(topology, options(None), 1, "600ms+10s part r0 *", 1_500);
     let (from, until) = (SimTime::from_millis(700), SimTime::from_millis(1_400));
     let local = load.latencies(false, from, until);
     assert!(local.len() > 500, "{} local calls", local.len());
@@ -222,7 +235,13 @@ fn a_region_far_away_changes_nothing_for_transactions_of_the_others() {
     };
     let way = |(from, to)| format!("0s+10s delay r{from}>r{to} 250ms");
     let far = [(2, 0), (2, 1), (0, 2), (1, 2)].map(way).join("; ");
-    let load = faulty(topology, 30, &far, 3_500);
+    for options in [options(None), whole()] {
+        far_away(topology, options, &far);
+    }
+}
+
+fn far_away(topology: manxdb_dast::Topology, options: Options, far: &str) {
+    let load = faulty(topology, options, 30, far, 3_500);
     let from = SimTime::from_secs(2);
     let near = load.made().iter().filter(|made| {
         let args = &made.job.ask.args;
@@ -231,5 +250,40 @@ fn a_region_far_away_changes_nothing_for_transactions_of_the_others() {
     let latencies: Vec<Nanos> = near.filter_map(manxdb_lab::load::Made::latency).collect();
     let longest = latencies.iter().max().unwrap();
     assert!(latencies.len() > 20, "{} calls", latencies.len());
-    assert!(*longest <= Nanos::from_millis(123), "{longest:?}");
+    let most = if options.has_whole_streams() {
+        126
+    } else {
+        123
+    };
+    assert!(*longest <= Nanos::from_millis(most), "{longest:?}");
+}
+
+/// Managers of region 1 are n12 to n14. What its leader alone has heard of region 0 does not count;
+/// what one more has does.
+#[test]
+fn a_mark_that_one_manager_has_alone_runs_nothing() {
+    let topology = manxdb_dast::Topology {
+        regions: 3,
+        shards_per_region: 1,
+    };
+    let (from, until) = (SimTime::from_millis(700), SimTime::from_millis(1_100));
+    let touching = |load: &Load<Increments>| {
+        let made = load.made().iter().filter(|made| {
+            let args = &made.job.ask.args;
+            let is_in_time = (from..until).contains(&made.asked);
+            made.job.crosses_regions && is_in_time && (args[0] == 1 || args[2] == 1)
+        });
+        let latencies = made.map(manxdb_lab::load::Made::latency);
+        latencies.collect::<Vec<Option<Nanos>>>()
+    };
+    let alone = "600ms+10s cut r0 n13; 600ms+10s cut r0 n14";
+    let load = faulty(topology, whole(), 30, alone, 1_300);
+    let waiting = touching(&load);
+    assert!(waiting.len() > 5, "{} calls", waiting.len());
+    assert!(waiting.iter().all(Option::is_none), "{waiting:?}");
+    let with_another = "600ms+10s cut r0 n13";
+    let load = faulty(topology, whole(), 30, with_another, 1_300);
+    let longest = touching(&load).into_iter().map(|it| it.expect("it ends"));
+    let longest = longest.max().unwrap();
+    assert!(longest <= Nanos::from_millis(125), "{longest:?}");
 }

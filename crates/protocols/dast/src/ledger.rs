@@ -57,7 +57,8 @@ pub enum Entry {
         planned: Arc<Planned>,
         /// Its place.
         at: Timestamp,
-        /// The other regions that it touches.
+        /// The other regions whose streams it goes on: those that it touches, or all with whole
+        /// streams.
         to: Vec<RegionId>,
     },
     /// All regions have passed what is ordered ahead below this.

@@ -47,6 +47,6 @@ pub mod wall;
 pub use manxdb_common::{Answer, Ask, Call, CallId, Level, Planned};
 pub use manxdb_common::{RegionId, Role, Topology, call, topology};
 pub use node::{DastNode, DastTimer};
-pub use options::{Crossing, Options};
+pub use options::{Crossing, Options, Survive};
 pub use replica::Shared;
 pub use timestamp::Timestamp;

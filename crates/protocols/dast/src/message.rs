@@ -100,6 +100,20 @@ pub struct StreamPart {
     pub position: Timestamp,
 }
 
+/// What a manager keeps of another region's stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptStream {
+    /// Whose stream it is.
+    pub region: RegionId,
+    /// The number of the first entry; of the next one, if there are none. What comes before it has
+    /// run everywhere.
+    pub first: u64,
+    /// Transactions at their places.
+    pub entries: Vec<Held>,
+    /// Every transaction of that region below this is among them, or has run everywhere.
+    pub mark: Timestamp,
+}
+
 /// What a replica knows of transactions ordered ahead.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heard {
@@ -345,6 +359,20 @@ pub enum DastMessage {
         closed: Timestamp,
         /// Everything before this has run on all its replicas.
         position: Timestamp,
+    },
+    /// A backup has all of a region's stream below the mark. To the leader of its own region.
+    Has {
+        /// Whose stream.
+        region: RegionId,
+        /// Below here.
+        mark: Timestamp,
+    },
+    /// What does the receiver, a manager of the sender's region, keep of other regions' streams?
+    AskKept,
+    /// That.
+    Kept {
+        /// Of each other region.
+        streams: Vec<KeptStream>,
     },
     /// Among the managers of one region.
     Group(Box<GroupMessage<Ledger, Entry>>),

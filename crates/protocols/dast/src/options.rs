@@ -42,6 +42,18 @@ impl Crossing {
     }
 }
 
+/// What may be lost without everything else coming to a stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Survive {
+    /// One node of each shard and of each region's managers.
+    #[default]
+    Zone,
+    /// A region: streams carry every transaction to all regions, and a region's bound counts only
+    /// what two of its managers hold. What ends the stream of a region that is silent is not built.
+    Region,
+}
+
 /// A lead from what somebody asks for, in milliseconds.
 ///
 /// # Errors
@@ -67,6 +79,9 @@ pub const LEAD_MAX: Nanos = Nanos::from_secs(10);
 pub struct Options {
     /// How cross-region transactions get their places.
     pub crossing: Crossing,
+    /// What may be lost. [`Survive::Region`] only with [`Crossing::Ahead`] and three regions or
+    /// more.
+    pub survive: Survive,
     /// How far ahead of its clock a region tells marks to another one, until it has measured what
     /// a message takes between them; up to [`LEAD_MAX`]. Only with [`Crossing::Ahead`].
     pub first_lead: Nanos,
@@ -105,6 +120,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             crossing: Crossing::Anticipated,
+            survive: Survive::Zone,
             first_lead: Nanos::from_micros(57_500),
             report_every: Nanos::from_micros(2_500),
             manager_tick: Nanos::from_millis(5),
@@ -146,10 +162,18 @@ impl Options {
     /// What a lead is longer than the way between two regions: a mark has to be at the replicas
     /// before their clocks are. A manager's idea of the time is a message behind the clocks that
     /// it hears of, the mark is a message on its way to them, and the next one comes an interval
-    /// later; an interval of reports stands for each.
+    /// later; an interval of reports stands for each. With whole streams another manager's word
+    /// that it has the mark is one message more.
     #[must_use]
     pub fn lead_slack(&self) -> Nanos {
-        self.report_every * 3
+        self.report_every * if self.has_whole_streams() { 4 } else { 3 }
+    }
+
+    /// Whether streams between regions carry what does not touch the receiver, too, and all of its
+    /// managers keep them.
+    #[must_use]
+    pub fn has_whole_streams(&self) -> bool {
+        self.crossing == Crossing::Ahead && self.survive == Survive::Region
     }
 }
 
@@ -183,5 +207,15 @@ mod tests {
         assert_eq!(options.first_lead, Options::default().first_lead);
         let far = Options::of_distance(Nanos::from_secs(60));
         assert_eq!(far.first_lead, LEAD_MAX);
+        let region = Options {
+            survive: Survive::Region,
+            ..options
+        };
+        assert_eq!(region.lead_slack(), options.lead_slack(), "not ahead");
+        let ahead = Options {
+            crossing: Crossing::Ahead,
+            ..region
+        };
+        assert_eq!(ahead.lead_slack(), Nanos::from_millis(10));
     }
 }

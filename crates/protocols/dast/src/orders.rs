@@ -26,7 +26,7 @@ use crate::topology::RegionId;
 pub struct Order {
     /// The transaction.
     pub planned: Arc<Planned>,
-    /// Its number in the stream to each other region that it touches.
+    /// Its number in the stream to each other region that it goes to.
     pub numbers: BTreeMap<RegionId, u64>,
 }
 
@@ -46,7 +46,7 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// Adds a transaction that touches the regions `to` beside this one, or without it.
+    /// Adds a transaction that goes on the streams to the regions `to`.
     ///
     /// # Panics
     /// When its place is another's: a defect of the leader.

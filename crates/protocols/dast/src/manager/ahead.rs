@@ -50,6 +50,8 @@ const BOUND_LATE_MAX_MICROS: u64 = 100_000;
 /// What the leader of a region keeps of what is ordered ahead.
 #[derive(Debug)]
 pub(super) struct Ahead {
+    /// Streams carry what does not touch the receiver, too.
+    is_whole: bool,
     outgoing: BTreeMap<RegionId, Outgoing>,
     /// Empty until all replicas have said from where on streams are to be followed.
     incoming: BTreeMap<RegionId, Incoming>,
@@ -72,7 +74,19 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// The first place not agreed on that touches a region.
+    /// Where a clock that shows `reading` would tell the next mark on a stream. A place lies behind
+    /// the marks told on all streams that it goes on; so that a region far away does not keep the
+    /// others' transactions waiting, whole streams are told the same marks as the nearest region.
+    fn next_mark(&self, stream: &Outgoing, reading: u64) -> u64 {
+        let own = stream.ahead_of(reading);
+        if !self.is_whole {
+            return own;
+        }
+        let all = self.outgoing.values().map(|it| it.ahead_of(reading));
+        all.min().unwrap_or(own)
+    }
+
+    /// The first place not agreed on that goes on the stream to a region.
     fn first_unagreed(&self, region: RegionId) -> Option<Timestamp> {
         let mut touching = self.unagreed.iter();
         let first = touching.find(|(_, to)| to.contains(&region));
@@ -101,6 +115,7 @@ impl Manager {
             (region, Outgoing::new(next, lead, 0))
         };
         self.orders_ahead().then(|| Ahead {
+            is_whole: self.shared.options.has_whole_streams(),
             outgoing: self.other_regions().map(stream).collect(),
             incoming: BTreeMap::new(),
             inherited_cuts: self.ledger().reserved.max(self.ledger().assigned),
@@ -131,6 +146,7 @@ impl Manager {
             self.send_since(now, region, Timestamp::ZERO, out);
         }
         self.reserve_marks(now, out);
+        self.ask_for_copies_anew(out);
     }
 
     pub(super) fn on_order(
@@ -145,8 +161,9 @@ impl Manager {
         // Its coordinator asks the replicas for what it gives.
         let is_known = ledger.orders.has(id) || ledger.is_over(id);
         let regions = self.shared.topology.regions_of(&planned);
-        let mut to: Vec<RegionId> = regions.into_iter().collect();
-        to.retain(|region| *region != self.region);
+        let is_whole = self.shared.options.has_whole_streams();
+        let mut to: Vec<RegionId> = self.other_regions().collect();
+        to.retain(|region| is_whole || regions.contains(region));
         let Some(at) = self.place(now, &to, after) else {
             return;
         };
@@ -170,14 +187,14 @@ impl Manager {
         self.propose(entry, Effect::TellOrdered { id, at }, out);
     }
 
-    /// The next place for a transaction that touches the regions `to`: about when it will be there,
-    /// and behind everything promised to anybody.
+    /// The next place for a transaction that goes on the streams to the regions `to`: about when it
+    /// will be there, and behind everything promised to anybody.
     fn place(&self, now: LocalTime, to: &[RegionId], after: Timestamp) -> Option<Timestamp> {
         let lead = self.lead.as_ref()?;
         let ahead = lead.ahead.as_ref()?;
         let reading = lead.clocks.reading(now);
         let streams = to.iter().filter_map(|region| ahead.outgoing.get(region));
-        let expected = streams.map(|stream| stream.ahead_of(reading)).max();
+        let expected = streams.map(|stream| ahead.next_mark(stream, reading)).max();
         let mut behind = vec![ahead.inherited_cuts, lead.clocks.told(), after];
         for region in to {
             let stream = ahead.outgoing.get(region);
@@ -279,7 +296,11 @@ impl Manager {
             let marks = ahead.incoming.values().map(Incoming::mark);
             return marks.max().unwrap_or_default();
         }
-        let marks = ahead.incoming.values().map(Incoming::mark);
+        let copies = self.copies.as_ref();
+        let marks = ahead.incoming.iter().map(|(region, stream)| {
+            let held = copies.map(|copies| copies.held_by_two(*region));
+            stream.mark().min(held.unwrap_or(Timestamp::MAX))
+        });
         marks.min().unwrap_or_default()
     }
 
@@ -301,7 +322,7 @@ impl Manager {
     }
 
     /// The bound is told with every cut; at once when it has passed a transaction that waits.
-    fn tell_bound_if_awaited(&mut self, out: &mut Out) {
+    pub(super) fn tell_bound_if_awaited(&mut self, out: &mut Out) {
         let bound = self.bound();
         let Some(lead) = &mut self.lead else {
             return;

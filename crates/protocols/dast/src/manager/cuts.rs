@@ -169,6 +169,7 @@ impl Manager {
             return;
         };
         let topology = self.shared.topology;
+        self.tell_backups_progress(closed, position, out);
         for region in topology
             .all_regions()
             .filter(|region| *region != self.region)

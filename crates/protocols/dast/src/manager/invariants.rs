@@ -2,6 +2,7 @@
 
 use manxdb_core::check::ensure;
 
+use super::copies::Copies;
 use super::{Lead, Manager};
 use crate::topology::Role;
 
@@ -18,6 +19,7 @@ impl Manager {
     fn check_state(&self) -> Result<(), String> {
         self.group.check()?;
         self.ledger().check()?;
+        self.copies.as_ref().map_or(Ok(()), Copies::check)?;
         let regions = self.shared.topology.all_regions();
         for (leader, region) in self.leaders.iter().zip(regions) {
             ensure(

@@ -11,6 +11,7 @@
 //! | [`cross`] | timestamps and decisions of cross-region transactions (DAST §4.3) |
 //! | [`ahead`] | or their final places, given ahead of time by the home region |
 //! | [`stream`] | what regions send each other of that |
+//! | [`copies`] | and what each manager keeps of it |
 //! | [`membership`] | who is out, and who comes back |
 //! | [`leaders`] | who leads this region and the others |
 //! | [`invariants`] | what holds between any two steps |
@@ -18,6 +19,7 @@
 
 mod ahead;
 mod clocks;
+mod copies;
 mod cross;
 mod cuts;
 mod estimate;
@@ -34,6 +36,7 @@ use manxdb_vr::{Group, GroupMessage, GroupOptions};
 
 use self::ahead::Ahead;
 use self::clocks::Clocks;
+use self::copies::Copies;
 use self::cross::Crossing;
 use self::estimate::Estimate;
 use self::membership::Changing;
@@ -109,6 +112,8 @@ pub struct Manager {
     /// Whom it believes to lead each region.
     leaders: Vec<NodeId>,
     estimates: BTreeMap<RegionId, Estimate>,
+    /// Other regions' streams, if each manager keeps them.
+    copies: Option<Copies>,
 }
 
 impl Manager {
@@ -130,6 +135,7 @@ impl Manager {
             lead: None,
             leaders: topology.all_regions().map(first_manager).collect(),
             estimates: BTreeMap::new(),
+            copies: Copies::of_life(me, life, region, &shared),
             shared,
         }
     }
@@ -152,6 +158,7 @@ impl Manager {
         let lead = self.lead.as_ref();
         self.ledger().crts.len()
             + self.ledger().orders.len()
+            + self.copies.as_ref().map_or(0, Copies::len)
             + lead.map_or(0, |lead| lead.crossing.len() + lead.waiting.len())
     }
 
@@ -204,6 +211,7 @@ impl Manager {
         if self.orders_ahead() {
             self.set_mark_timer(now, out);
         }
+        self.ask_for_copies(out);
         self.after_group(now, out);
     }
 
@@ -238,6 +246,7 @@ impl Manager {
                 out.set_timer(self.shared.options.retry_every, DastTimer::Retry);
                 self.retry_crossing(now, out);
                 self.ask_for_streams(out);
+                self.ask_for_copies(out);
             }
             // [`DastNode`](crate::DastNode) gives each role its own timers only.
             DastTimer::Report | DastTimer::ReportPast(_) | DastTimer::Again { .. } => {}
@@ -256,6 +265,9 @@ impl Manager {
             self.on_group(now, from, *message, out);
             return;
         }
+        let Some(message) = self.keep_copies(from, message, out) else {
+            return;
+        };
         if self.lead.is_none() {
             self.forward(from, message, out);
             return;

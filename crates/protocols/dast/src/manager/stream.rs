@@ -148,13 +148,34 @@ impl Incoming {
         }
     }
 
+    /// A stream from its first entry on, of which nothing has been missed.
+    pub(super) fn from_the_first() -> Self {
+        Self {
+            asked: None,
+            ..Self::new(Timestamp::ZERO)
+        }
+    }
+
+    /// Takes over what another manager of this region has followed, if that is more.
+    pub(super) fn adopt(&mut self, received: u64, mark: Timestamp) {
+        self.received = self.received.max(received);
+        self.mark = self.mark.max(mark);
+        assert!(self.mark >= mark, "A1: marks do not go back");
+    }
+
+    /// The number of the last entry that is here.
+    pub(super) fn received(&self) -> u64 {
+        self.received
+    }
+
     /// Plants a defect.
     #[cfg(feature = "mutants")]
     pub(super) fn accept_gaps(&mut self) {
         self.accepts_gaps = true;
     }
 
-    /// All of that region below this that touch this one are here.
+    /// All of that region below this are here: those that touch this one, or all with whole
+    /// streams.
     pub(super) fn mark(&self) -> Timestamp {
         self.mark
     }

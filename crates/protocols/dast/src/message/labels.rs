@@ -25,6 +25,11 @@ impl Message for DastMessage {
                 let steps = part.entries.iter().map(|entry| entry.planned.steps());
                 steps.fold(0, u32::saturating_add)
             }
+            Self::Kept { streams } => {
+                let entries = streams.iter().flat_map(|stream| &stream.entries);
+                let steps = entries.map(|entry| entry.planned.steps());
+                steps.fold(0, u32::saturating_add)
+            }
             Self::Submit { .. } => 1,
             Self::Report(_)
             | Self::Cut(_)
@@ -32,6 +37,8 @@ impl Message for DastMessage {
             | Self::Settle { .. }
             | Self::Progress { .. }
             | Self::Bound { .. }
+            | Self::Has { .. }
+            | Self::AskKept
             | Self::Stream(_) => return Weight::Report,
             Self::Group(message) if is_small(message) => return Weight::Report,
             _ => 0,
@@ -68,6 +75,9 @@ impl Message for DastMessage {
             Self::Executed { .. } => "Executed",
             Self::Forget { .. } => "Forget",
             Self::Progress { .. } => "Progress",
+            Self::Has { .. } => "Has",
+            Self::AskKept => "AskKept",
+            Self::Kept { .. } => "Kept",
             Self::Group(_) => "Group",
             Self::Freeze { .. } => "Freeze",
             Self::Frozen { .. } => "Frozen",

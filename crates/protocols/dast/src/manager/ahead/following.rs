@@ -30,6 +30,9 @@ impl Manager {
 
     /// Begins to follow the streams, if all that take part have said from where on.
     pub(in crate::manager) fn follow_streams(&mut self, out: &mut Out) {
+        if self.copies.as_ref().is_some_and(|it| !it.are_complete()) {
+            return;
+        }
         let live = &self.group.state().members.live;
         let Some(ahead) = self.lead.as_mut().and_then(|lead| lead.ahead.as_mut()) else {
             return;
@@ -53,7 +56,21 @@ impl Manager {
             incoming.len() == ahead.outgoing.len(),
             "A3: every other region has a stream"
         );
+        let mut kept = Vec::new();
+        for (region, stream) in &mut incoming {
+            let copies = self.copies.as_ref();
+            let part = copies.and_then(|copies| copies.part_since(*region, least));
+            if let Some(Taken::Entries(entries)) = part.map(|part| stream.take(part)) {
+                kept.extend(entries);
+            }
+        }
         ahead.incoming = incoming;
+        for entry in kept {
+            self.tell_place(&entry.planned, entry.at, out);
+        }
+        if self.copies.is_some() {
+            self.tell_bound_if_awaited(out);
+        }
         self.ask_for_streams(out);
     }
 

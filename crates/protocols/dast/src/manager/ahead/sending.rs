@@ -120,10 +120,12 @@ impl Manager {
             return Timestamp::ZERO;
         };
         let unagreed = ahead.first_unagreed(region).filter(|_| !passes_open);
+        let next = ahead.outgoing.get(&region);
+        let next = next.map_or(0, |stream| ahead.next_mark(stream, reading));
         let Some(stream) = ahead.outgoing.get_mut(&region) else {
             return Timestamp::ZERO;
         };
-        let mut mark = Timestamp::at(stream.ahead_of(reading), 0).min(reserved);
+        let mut mark = Timestamp::at(next, 0).min(reserved);
         mark = unagreed.map_or(mark, |first| mark.min(first));
         stream.raise(mark);
         let told = stream.told();
@@ -184,8 +186,14 @@ impl Manager {
             closed,
             position,
         };
-        let to = self.leader_of(region);
-        out.send(to, DastMessage::Stream(Box::new(part)));
+        if self.copies.is_none() {
+            let to = self.leader_of(region);
+            out.send(to, DastMessage::Stream(Box::new(part)));
+            return;
+        }
+        for manager in self.shared.topology.managers(region) {
+            out.send(manager, DastMessage::Stream(Box::new(part.clone())));
+        }
     }
 
     /// Sees to it that marks can go on: none passes what the ledger reserves.
@@ -195,23 +203,25 @@ impl Manager {
             return;
         };
         let reading = lead.clocks.reading(now);
-        let Some(ahead) = lead.ahead.as_mut().filter(|ahead| !ahead.reserving) else {
+        let Some(ahead) = lead.ahead.as_ref().filter(|ahead| !ahead.reserving) else {
             return;
         };
-        let next = |stream: &Outgoing| stream.ahead_of(reading).max(stream.told().micros);
+        let next = |stream: &Outgoing| ahead.next_mark(stream, reading).max(stream.told().micros);
         let needs = ahead.outgoing.iter().any(|(region, stream)| {
             orders.reserved(*region).micros < next(stream) + RESERVE_MICROS / 2
         });
         if !needs {
             return;
         }
-        ahead.reserving = true;
         let streams = ahead.outgoing.iter();
         let upto = streams.map(|(region, stream)| {
             let upto = Timestamp::at(next(stream) + RESERVE_MICROS, 0);
             (*region, upto)
         });
         let upto = upto.collect();
+        if let Some(ahead) = &mut lead.ahead {
+            ahead.reserving = true;
+        }
         self.propose(Entry::ReserveMarks { upto }, Effect::NoteMarks, out);
     }
 
