@@ -119,19 +119,53 @@ def the_page_of_owners_shows_the_graph_and_requests_and_no_person():
         expect("canary" in page, False, "a person's value, or a reason, is on the page")
 
 
+VIEWS = (
+    "CREATE DATABASE seen",
+    "CREATE TABLE seen.votes (id INT AUTO_INCREMENT PRIMARY KEY, story INT NOT NULL, voter VARCHAR(30), KEY (story))",
+    "INSERT INTO seen.votes (story, voter) VALUES (1, 'canary-ann'), (1, 'canary-bob'), (2, 'canary-ann')",
+    "CREATE MATERIALIZED VIEW seen.by_story AS SELECT id, story, voter FROM seen.votes WHERE story = ?",
+    *["SELECT id, story, voter FROM seen.votes WHERE story = 1"] * 4,
+)
+
+
+@check
+def the_page_of_views_shows_what_each_holds_and_no_value():
+    """The counts are those of SHOW MATERIALIZED VIEWS; rows that the view holds are nowhere; light differs from dark."""
+    with Manxdb(os.environ["MANXDB_TEST_BINARY"]) as server, tempfile.TemporaryDirectory() as scratch:
+        link = pymysql.connect(host="127.0.0.1", port=server.port, user="root", password=PASSWORD, autocommit=True)
+        with link.cursor() as cursor:
+            for statement in VIEWS:
+                cursor.execute(statement)
+            cursor.execute("SHOW MATERIALIZED VIEWS")
+            told = cursor.fetchone()
+        expect((told[3], told[5]), (1, 3), f"{told}")
+        address = f"http://127.0.0.1:{server.admin_port}"
+        expect('href="/views"' in browser("--dump-dom", f"{address}/"), True)
+        page = browser("--dump-dom", f"{address}/views")
+        row = re.search(r"<td>seen\.by_story</td><td><span[^>]*>usable</span></td>((?:<td class=\"number\">[^<]*</td>)+)", page)
+        expect(bool(row), True, page)
+        expect(re.findall(r">([^<]+)</td>", row.group(1)), [*map(str, told[3:]), "75 %"])
+        expect("canary" in page, False, "a value of a row is on the page")
+        light_and_dark(f"{address}/views", scratch, "views", 8_000)
+
+
+def light_and_dark(address, scratch, page, bytes_min):
+    """Two screenshots that differ, both of a page that is not empty."""
+    directory = Path(os.environ.get("MANXDB_CONSOLE_PICTURES") or scratch)
+    pictures = []
+    for name, scheme in (("light", 1), ("dark", 0)):
+        picture = directory / f"{page}-{name}.png"
+        browser(f"--screenshot={picture}", f"--blink-settings=preferredColorScheme={scheme}", address)
+        pictures.append(picture.read_bytes())
+    expect(pictures[0] != pictures[1], True)
+    expect(min(map(len, pictures)) > bytes_min, True, f"{[len(picture) for picture in pictures]} bytes")
+
+
 @check
 def the_console_is_readable_light_and_dark():
-    """Two screenshots that differ, both of a page that is not empty."""
-    keep = os.environ.get("MANXDB_CONSOLE_PICTURES")
+    """The page under statements, as the browser draws it."""
     with Manxdb(os.environ["MANXDB_TEST_BINARY"]) as server, Load(server), tempfile.TemporaryDirectory() as scratch:
-        pictures = []
-        for name, scheme in (("light", 1), ("dark", 0)):
-            picture = Path(keep or scratch) / f"console-{name}.png"
-            browser(f"--screenshot={picture}", f"--blink-settings=preferredColorScheme={scheme}",
-                    f"http://127.0.0.1:{server.admin_port}/")
-            pictures.append(picture.read_bytes())
-        expect(pictures[0] != pictures[1], True)
-        expect(min(map(len, pictures)) > 20_000, True, f"{[len(picture) for picture in pictures]} bytes")
+        light_and_dark(f"http://127.0.0.1:{server.admin_port}/", scratch, "console", 20_000)
 
 
 def asked(server, path, user=None, host="db.example"):

@@ -37,7 +37,13 @@ fn parse(text: &str) -> Option<Version> {
 /// # Errors
 /// [`StorageError::Io`] or [`StorageError::Full`].
 pub fn note(directory: &Path, latest: Version) -> Result<(), StorageError> {
-    write_file(&directory.join(FILE_NAME), render(latest).as_bytes())
+    let text = render(latest);
+    assert_eq!(
+        parse(&text),
+        Some(latest),
+        "a note is read as it was written"
+    );
+    write_file(&directory.join(FILE_NAME), text.as_bytes())
 }
 
 /// Compares what was noted with what was found, and takes the note away: from here on writes

@@ -114,7 +114,13 @@ pub fn read(directory: &Path) -> Result<Option<Format>, StorageError> {
 /// # Errors
 /// [`StorageError::Io`] or [`StorageError::Full`].
 pub fn write(directory: &Path, format: &Format) -> Result<(), StorageError> {
-    write_file(&directory.join(FILE_NAME), format.render().as_bytes())
+    let (place, text) = (directory.join(FILE_NAME), format.render());
+    assert_eq!(
+        Format::parse(&text, &place).ok().as_ref(),
+        Some(format),
+        "this build opens the directory that it makes"
+    );
+    write_file(&place, text.as_bytes())
 }
 
 /// Reads the `FORMAT` of `directory`, or makes one for `engine` when the directory is new.

@@ -57,12 +57,20 @@ fn prune(chain: &mut Chain, watermark: Version) {
     if at_or_below > 1 {
         chain.drain(..at_or_below - 1);
     }
+    assert!(
+        chain.get(1).is_none_or(|(version, _)| *version > watermark),
+        "of what nobody reads below, one version is left"
+    );
 }
 
 /// Newest version of `chain` at or below `at`, when it is a value.
 fn visible(chain: &Chain, at: Version) -> Option<(Version, &Vec<u8>)> {
     let after = chain.partition_point(|(version, _)| *version <= at);
     let (version, value) = chain.get(after.checked_sub(1)?)?;
+    assert!(
+        *version <= at,
+        "a reader sees nothing newer than its snapshot"
+    );
     Some((*version, value.as_ref()?))
 }
 
@@ -163,6 +171,7 @@ impl Cursor for MemoryCursor<'_> {
         let Some((key, version, value)) = &self.current else {
             return Ok(None);
         };
+        assert!(self.rest.contains(key), "a cursor stays inside its range");
         let behind = Bound::Excluded(key.clone());
         match self.direction {
             Direction::Forward => self.rest.start = behind,

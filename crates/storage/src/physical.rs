@@ -76,6 +76,11 @@ pub fn key(user_key: &[u8], version: Version) -> Vec<u8> {
     let mut out = Vec::new();
     push_prefix(user_key, &mut out);
     push_version(version, &mut out);
+    assert_eq!(
+        split(&out).map(|(_, version)| version),
+        Some(version),
+        "a key is read as it was written"
+    );
     out
 }
 

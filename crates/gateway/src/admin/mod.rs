@@ -10,6 +10,7 @@
 //! | `GET /slow` | JSON: slow statements with the split of their time |
 //! | `GET /redis` | keys, memory, loads, waits and slow commands of Redis clients; JSON for who accepts that only |
 //! | `GET /ownership` | whose the rows of each table are, as a picture, and requests to forget; JSON for who accepts that only |
+//! | `GET /views` | materialized views: what they hold, and how often they answered; JSON for who accepts that only |
 //! | `POST /backup` | starts a backup; needs the token in the data directory, loopback only |
 //!
 //! Statements, tables and keys are shown to the machine itself, and to accounts with the privilege PROCESS
@@ -22,6 +23,7 @@ mod ownership_page;
 mod page;
 mod redis_page;
 mod server;
+mod views_page;
 
 pub use health::{HealthReport, HealthState};
 pub use login::LogIn;

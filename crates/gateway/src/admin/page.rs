@@ -26,7 +26,7 @@ pub fn render(
     version: &Value,
     health: &HealthReport,
     slow: &Value,
-    (has_redis, has_tables): (bool, bool),
+    parts_here: &[(&str, &str)],
 ) -> String {
     let told = |state: &str, line: &str| {
         let class = if line.is_empty() {
@@ -42,19 +42,11 @@ pub fn render(
         HealthState::Degraded => told("serving, but degraded: ", &health.line()),
         HealthState::Unavailable => told("not serving: ", &health.line()),
     };
-    let ownership = if has_tables {
-        "<a href=\"/ownership\">Ownership</a>"
-    } else {
-        ""
-    };
-    let redis = if has_redis {
-        "<a href=\"/redis\">Redis</a>"
-    } else {
-        ""
-    };
+    let link = |(path, name): &(&str, &str)| format!("<a href=\"{path}\">{name}</a>");
+    let links: String = parts_here.iter().map(link).collect();
     format!(
         "{}<h1>ManxDB {}</h1><p>This node is {state}. Clients see MySQL {}.</p>\
-         <nav>{ownership}{redis}<a href=\"/metrics\">Metrics</a><a href=\"/slow\">Slow statements as JSON</a>\
+         <nav>{links}<a href=\"/metrics\">Metrics</a><a href=\"/slow\">Slow statements as JSON</a>\
          <a href=\"/version\">Version</a><a href=\"/healthz\">Health</a>\
          <a href=\"/readyz\">Readiness</a></nav>\
          <h2>Now</h2><noscript><p>Live numbers need scripts; <a href=\"/metrics\">/metrics</a> has \
@@ -178,12 +170,7 @@ mod tests {
             "statement": "SELECT '<script>'", "account": "<b>@%", "database": "<i>",
             "total_micros": 7, "error": 0,
         }]);
-        let html = render(
-            &json!({ "version": "1" }),
-            &HealthReport::ok(),
-            &slow,
-            (false, false),
-        );
+        let html = render(&json!({ "version": "1" }), &HealthReport::ok(), &slow, &[]);
         assert!(html.contains("SELECT '&lt;script&gt;'") && !html.contains("<script>"));
         // The page's own script is the only one.
         assert_eq!(html.matches("<script").count(), 1);
@@ -197,7 +184,7 @@ mod tests {
             "total_micros": 304_065, "rows": 1, "error": 1205, "database": null,
             "split_micros": { "parse": 255, "lock_wait": 0, "execute": 303_406 },
         }]);
-        let html = render(&json!({}), &HealthReport::ok(), &slow, (false, false));
+        let html = render(&json!({}), &HealthReport::ok(), &slow, &[]);
         for piece in [
             "2026-01-31 18:30:00<",
             ">304<",
@@ -213,14 +200,14 @@ mod tests {
     #[test]
     fn a_node_that_lacks_something_says_what_and_what_to_do() {
         let health = HealthReport::degraded("no writes: disk <full>", "free space");
-        let html = render(&json!({}), &health, &json!([]), (true, true));
+        let html = render(&json!({}), &health, &json!([]), &[]);
         assert!(html.contains("but degraded: no writes: disk &lt;full&gt;: free space"));
     }
 
     #[test]
     fn a_node_that_does_not_serve_says_why() {
         let health = HealthReport::unavailable("shutting down", "");
-        let html = render(&json!({}), &health, &json!([]), (true, true));
+        let html = render(&json!({}), &health, &json!([]), &[]);
         assert!(html.contains("not serving: shutting down"));
     }
 }

@@ -15,7 +15,7 @@ use tiny_http::{Header, Method, Request, Response, Server};
 use super::health::{HealthReport, HealthState};
 use super::login::{self, LogIn, Origin};
 use super::metrics_text::{self, Gauge};
-use super::{ownership_page, page, redis_page};
+use super::{ownership_page, page, redis_page, views_page};
 
 /// Pause between two looks at the stop flag, and between upkeeps of histograms.
 const TICK: Duration = Duration::from_secs(1);
@@ -47,6 +47,9 @@ pub struct AdminSources {
     /// Whose the rows of each table are, where tables are: `tables`, `links`, `requests` to forget, the newest
     /// first, and whether rows are `sealed`. No value of a row is in it.
     pub ownership: Option<Box<dyn Fn() -> Value + Send + Sync>>,
+    /// Materialized views, where there are some: `views` with what each holds and has done, and
+    /// `views_memory`. No value of a row is in it.
+    pub views: Option<Box<dyn Fn() -> Value + Send + Sync>>,
     /// Answers `POST /backup`.
     pub backup: Box<MakeBackup>,
     /// Secret that `POST /backup` must bring.
@@ -207,11 +210,12 @@ fn get(request: &Request, sources: &AdminSources) -> Answer {
         },
         "/redis" => redis(sources, wants_json(request)),
         "/ownership" => ownership(sources, wants_json(request)),
+        "/views" => views(sources, wants_json(request)),
         "/" => Answer::page(page::render(
             &sources.version,
             &(sources.health)(),
             &(sources.slow)(),
-            (sources.redis.is_some(), sources.ownership.is_some()),
+            &parts(sources),
         )),
         _ => Answer::text(404, "not found\n"),
     }
@@ -245,6 +249,25 @@ fn ownership(sources: &AdminSources, wants_json: bool) -> Answer {
         Some(ownership) if wants_json => Answer::json(200, &ownership()),
         Some(ownership) => Answer::page(ownership_page::render(&ownership())),
     }
+}
+
+fn views(sources: &AdminSources, wants_json: bool) -> Answer {
+    match &sources.views {
+        None => Answer::text(404, "no views are here\n"),
+        Some(views) if wants_json => Answer::json(200, &views()),
+        Some(views) => Answer::page(views_page::render(&views())),
+    }
+}
+
+/// Pages about parts of this server, and what they are called.
+fn parts(sources: &AdminSources) -> Vec<(&'static str, &'static str)> {
+    let all = [
+        (sources.ownership.is_some(), ("/ownership", "Ownership")),
+        (sources.views.is_some(), ("/views", "Views")),
+        (sources.redis.is_some(), ("/redis", "Redis")),
+    ];
+    let here = all.into_iter().filter(|(is_here, _)| *is_here);
+    here.map(|(_, page)| page).collect()
 }
 
 /// Whether statements are sent here.

@@ -26,6 +26,9 @@ fn start(health: HealthReport) -> (AdminServer, SocketAddr) {
         ownership: Some(Box::new(
             || json!({ "tables": [{ "name": "d.users", "kind": "data subject" }] }),
         )),
+        views: Some(Box::new(
+            || json!({ "views": [{ "name": "d.by_user", "state": "usable", "hits": 7 }] }),
+        )),
         backup: Box::new(|directory, label| Ok(json!({ "directory": directory, "label": label }))),
         token: "secret".into(),
         version: json!({ "version": "1.2.3" }),
@@ -71,6 +74,9 @@ fn health_version_metrics_and_slow_statements_are_answered() {
     assert!(get(address, "/").contains("<h1>ManxDB 1.2.3</h1>"));
     let owners = get(address, "/ownership");
     assert!(owners.contains(">d.users</text>"), "{owners}");
+    let views = get(address, "/views");
+    assert!(views.contains("<td>d.by_user</td>"), "{views}");
+    assert!(get(address, "/").contains("<a href=\"/views\">Views</a>"));
     assert!(get(address, "/nothing").starts_with("HTTP/1.1 404"));
 }
 
@@ -135,7 +141,7 @@ fn statements_are_read_by_the_machine_itself_or_with_a_login() {
     };
     let rebound = "Host: attacker.example\r\n";
     let forwarded = "Host: localhost\r\nX-Forwarded-For: 10.1.2.3\r\n";
-    for path in ["/", "/slow", "/redis", "/nothing"] {
+    for path in ["/", "/slow", "/redis", "/views", "/nothing"] {
         for headers in [rebound, forwarded] {
             let answer = ask_as(path, headers);
             assert!(answer.starts_with("HTTP/1.1 401"), "{path}: {answer}");

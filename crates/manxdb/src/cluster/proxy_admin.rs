@@ -41,6 +41,7 @@ pub fn serve(address: SocketAddr, meter: Arc<ClientMeter>) -> Result<AdminServer
         redis: None,
         log_in: None,
         ownership: None,
+        views: None,
         backup: Box::new(|_, _| Err("a proxy has no rows to be backed up".to_owned())),
         token: random_secret()?,
         version: json!({

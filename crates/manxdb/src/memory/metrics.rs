@@ -47,6 +47,7 @@ pub fn sources(
         redis: None,
         log_in: None,
         ownership: None,
+        views: None,
         backup: Box::new(|_, _| Err("rows in memory servers cannot be backed up".to_owned())),
         token: random_secret()?,
         version: json!({

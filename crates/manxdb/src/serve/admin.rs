@@ -41,6 +41,7 @@ pub fn sources(
     let accounts = Arc::clone(&instance);
     let (store_stats, instance_stats) = (Arc::clone(&store), Arc::clone(&instance));
     let owners = Arc::clone(&instance);
+    let view_instance = Arc::clone(&instance);
     Ok(AdminSources {
         health: Box::new(move || {
             if stopping.load(Ordering::SeqCst) {
@@ -78,6 +79,7 @@ pub fn sources(
             account.is_some_and(|account| account.sees_others)
         })),
         ownership: Some(Box::new(move || ownership(&owners))),
+        views: Some(Box::new(move || views(&view_instance))),
         backup: Box::new(move |directory, label| store.back_up(directory, label)),
         token,
         version: json!({
@@ -221,6 +223,24 @@ fn ownership(instance: &Instance) -> Value {
         "links": links.collect::<Value>(),
         "requests": requests.collect::<Value>(),
     })
+}
+
+/// Materialized views, and the bytes that they may take together.
+fn views(instance: &Instance) -> Value {
+    let (views, memory) = instance.views_overview();
+    let views = views.iter().map(|view| {
+        json!({
+            "name": format!("{}.{}", view.database, view.name),
+            "state": view.state,
+            "keys": view.keys,
+            "bytes": view.bytes,
+            "hits": view.hits,
+            "misses": view.misses,
+            "evictions": view.evictions,
+            "delta_rows": view.delta_rows,
+        })
+    });
+    json!({ "views_memory": memory, "views": views.collect::<Value>() })
 }
 
 fn slow_statement(slow: &SlowStatement) -> Value {

@@ -177,7 +177,8 @@ impl Client {
             since: now,
             deadline: now + self.options.deadline + Nanos::from_secs(seconds.min(1 << 30)),
         };
-        self.waiting.insert(number, waiting);
+        let other = self.waiting.insert(number, waiting);
+        assert!(other.is_none(), "a number is given to one job: {number}");
     }
 
     fn submit(&self, number: u64, spec: Spec, out: &mut Actions<Self>) {
@@ -255,7 +256,8 @@ impl Client {
         if self.job(attempt.job).is_some()
             && let Some(waiting) = self.waiting.remove(&attempt.job.number)
         {
-            self.unsettled.insert(attempt);
+            let is_new = self.unsettled.insert(attempt);
+            assert!(is_new, "a job is answered with one result: {attempt}");
             out.reply(waiting.request, Answer::Done { attempt, result });
         }
         // Otherwise no thread waits for the job any more; the next `Alive` tells the control plane.
@@ -338,7 +340,8 @@ impl Core for Client {
                 Ask::Compact(spec) => self.compact(now, id, spec, out),
                 Ask::Settled { attempt, verdict } => {
                     if self.unsettled.remove(&attempt) {
-                        self.settled.insert(attempt, (verdict, None));
+                        let before = self.settled.insert(attempt, (verdict, None));
+                        assert!(before.is_none(), "a result is settled once: {attempt}");
                         self.say_alive(out);
                     }
                 }
@@ -361,8 +364,22 @@ impl Core for Client {
         ensure(last.is_none_or(|last| *last < self.next), || {
             format!("job {last:?} was not given out yet")
         })?;
+        ensure(!self.waiting.contains_key(&0), || {
+            "jobs are counted from 1".to_owned()
+        })?;
+        ensure(!self.is_closing || self.waiting.is_empty(), || {
+            format!("it closes, and waits for {} jobs", self.waiting.len())
+        })?;
+        for (number, job) in &self.waiting {
+            ensure(job.since <= job.deadline, || {
+                format!("job {number} was late when it was asked for")
+            })?;
+        }
         for attempt in &self.unsettled {
             let job = attempt.job;
+            ensure(job.number < self.next, || {
+                format!("{attempt} is of a job that was not given out yet")
+            })?;
             ensure(self.id(job.number) == job, || {
                 format!("{attempt} is of another session")
             })?;
@@ -374,6 +391,12 @@ impl Core for Client {
             })?;
         }
         for (attempt, (_, said)) in &self.settled {
+            ensure(self.id(attempt.job.number) == attempt.job, || {
+                format!("{attempt} is settled, of another session")
+            })?;
+            ensure(!self.waiting.contains_key(&attempt.job.number), || {
+                format!("{attempt} is settled, and its job is waited for")
+            })?;
             ensure(said.is_none_or(|said| said <= self.beat), || {
                 format!(
                     "{attempt} was said settled by beat {said:?} of {}",

@@ -457,9 +457,20 @@ impl Core for Contender {
         ensure(last.is_none_or(|last| *last <= self.numbers), || {
             format!("question {last:?} was not asked yet")
         })?;
+        ensure(self.lease.is_some() || self.sent.is_empty(), || {
+            "the only control plane asks for no leadership".to_owned()
+        })?;
         let State::Leads(leader) = &self.state else {
             return Ok(());
         };
+        // Messages are held by the tokens of the inner core, and set free by the store's numbers.
+        let numbered = leader.first + leader.unwritten.len() as u64 - 1;
+        ensure(numbered == leader.control.records(), || {
+            format!(
+                "record {numbered} is the last for the store, {} for the control plane",
+                leader.control.records()
+            )
+        })?;
         ensure(leader.until.is_some() == self.lease.is_some(), || {
             format!(
                 "term {} has a lease where there is none, or none",

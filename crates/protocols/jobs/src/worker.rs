@@ -1,6 +1,6 @@
 //! The worker's core: it runs only attempts whose lease it holds.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use manxdb_core::check::ensure;
 use manxdb_core::{Actions, Core, Digest, Event, EventOf, LocalTime, Nanos, NodeId, RequestId};
@@ -300,6 +300,10 @@ impl Core for Worker {
                 format!("attempt {attempt} waits for a slot and does not run")
             })?;
         }
+        let pending: BTreeSet<_> = self.pending.iter().collect();
+        ensure(pending.len() == self.pending.len(), || {
+            format!("an attempt waits for two slots: {:?}", self.pending)
+        })?;
         ensure(self.idle.is_empty() || self.pending.is_empty(), || {
             format!(
                 "{} slots have nothing to do, {:?} waits",

@@ -63,7 +63,7 @@ pub use metrics::{
     KindLatency, LATENCY_BOUNDS_MICROS, MetricsSnapshot, STATEMENT_KINDS, SlowStatement,
     StatementKind, TimeSplit,
 };
-pub use overview::{OverviewLink, OverviewRequest, OverviewTable, OwnershipOverview};
+pub use overview::{OverviewLink, OverviewRequest, OverviewTable, OwnershipOverview, ViewOverview};
 pub use session::Session;
 pub use variables::FrontendTimeouts;
 pub use waiter::SessionControl;

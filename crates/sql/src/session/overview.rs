@@ -1,12 +1,15 @@
-//! What an operator may see of ownership: definitions and requests. No value of any row is in it, nor why
-//! a request was made: that is text of whoever made it, and may name the person.
+//! What an operator may see of ownership and of views: definitions, requests and counts. No value of any
+//! row is in it, nor why a request was made: that is text of whoever made it, and may name the person.
+
+use std::sync::Arc;
 
 use manxdb_ownership::{Origin, TableReport, report};
 
 use super::instance::Instance;
-use crate::catalog::ownership;
+use crate::catalog::{Catalog, MaterializedView, ownership};
 use crate::error::SqlResult;
 use crate::statement::owners::subjects::{self, ForgetRequest};
+use crate::views::shapes_of;
 
 /// Tables whose rows are people's with the links between them, and requests to forget.
 #[derive(Debug, Clone, Default)]
@@ -66,10 +69,71 @@ pub struct OverviewRequest {
     pub asked_at_micros: i64,
 }
 
+/// A materialized view, as SHOW MATERIALIZED VIEWS tells it.
+#[derive(Debug, Clone)]
+pub struct ViewOverview {
+    /// Database.
+    pub database: String,
+    /// Name.
+    pub name: String,
+    /// `usable`, or why no query is answered by it.
+    pub state: String,
+    /// Keys that are filled.
+    pub keys: usize,
+    /// Bytes of them, about.
+    pub bytes: usize,
+    /// Queries answered by it.
+    pub hits: u64,
+    /// Queries that filled a key, or ran without it.
+    pub misses: u64,
+    /// Keys that were dropped.
+    pub evictions: u64,
+    /// Rows of joins that commits read to keep it up to date.
+    pub delta_rows: u64,
+}
+
 /// Requests that are shown at most.
 const REQUESTS_MAX: usize = 200;
 
 impl Instance {
+    /// All materialized views, and `views_memory`: the bytes that they may take together.
+    #[must_use]
+    pub fn views_overview(&self) -> (Vec<ViewOverview>, u64) {
+        let catalog = self.store.current();
+        let views = catalog.all_materialized();
+        let views = views.map(|view| self.view_overview(view, &catalog));
+        let memory = self.globals.read().integer("views_memory");
+        (views.collect(), u64::try_from(memory).unwrap_or(0))
+    }
+
+    /// One of them.
+    pub(super) fn view_overview(
+        &self,
+        definition: &Arc<MaterializedView>,
+        catalog: &Catalog,
+    ) -> ViewOverview {
+        let state = if self.views.is_told() {
+            match shapes_of(definition, catalog) {
+                Ok(_) => "usable".to_string(),
+                Err(error) => error.message,
+            }
+        } else {
+            "off: other servers commit too".to_string()
+        };
+        let figures = self.views.statistics(definition).unwrap_or_default();
+        ViewOverview {
+            database: definition.database.clone(),
+            name: definition.name.clone(),
+            state,
+            keys: figures.keys,
+            bytes: figures.bytes,
+            hits: figures.hits,
+            misses: figures.misses,
+            evictions: figures.evictions,
+            delta_rows: self.views.delta_rows(definition).unwrap_or(0),
+        }
+    }
+
     /// What an operator may see of ownership.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::ResultSink;
+use super::overview::ViewOverview;
 use super::session::Session;
 use crate::catalog::{Catalog, MaterializedView, Table, TableId};
 use crate::error::{SqlError, SqlResult};
@@ -112,36 +113,10 @@ impl Session {
             let is_asked =
                 database.is_none_or(|name| definition.database.eq_ignore_ascii_case(name));
             if is_asked && account.sees_database(&definition.database) {
-                rows.push(self.shown_view(definition, &catalog));
+                rows.push(shown(self.instance().view_overview(definition, &catalog)));
             }
         }
         self.send_rows(&COLUMNS, &rows, sink, more)
-    }
-
-    fn shown_view(&self, definition: &Arc<MaterializedView>, catalog: &Catalog) -> Row {
-        let views = &self.instance().views;
-        let state = if views.is_told() {
-            match shapes_of(definition, catalog) {
-                Ok(_) => "usable".to_string(),
-                Err(error) => error.message,
-            }
-        } else {
-            "off: other servers commit too".to_string()
-        };
-        let figures = views.statistics(definition).unwrap_or_default();
-        let count = |count: usize| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
-        let total = |total: u64| Value::Int(i64::try_from(total).unwrap_or(i64::MAX));
-        vec![
-            Value::Text(definition.database.clone()),
-            Value::Text(definition.name.clone()),
-            Value::Text(state),
-            count(figures.keys),
-            count(figures.bytes),
-            total(figures.hits),
-            total(figures.misses),
-            total(figures.evictions),
-            total(views.delta_rows(definition).unwrap_or(0)),
-        ]
     }
 
     /// `views_memory` as it is now.
@@ -160,4 +135,21 @@ impl Session {
             "CREATE MATERIALIZED VIEW where several servers commit to the same rows",
         ))
     }
+}
+
+/// A row of SHOW MATERIALIZED VIEWS.
+fn shown(view: ViewOverview) -> Row {
+    let count = |count: usize| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
+    let total = |total: u64| Value::Int(i64::try_from(total).unwrap_or(i64::MAX));
+    vec![
+        Value::Text(view.database),
+        Value::Text(view.name),
+        Value::Text(view.state),
+        count(view.keys),
+        count(view.bytes),
+        total(view.hits),
+        total(view.misses),
+        total(view.evictions),
+        total(view.delta_rows),
+    ]
 }

@@ -130,8 +130,18 @@ fn assemble(
         };
         manifest.files.push(file);
     }
-    let text = manifest.render()?;
-    files::write_file(&partial.join(manifest::FILE_NAME), text.as_bytes())?;
+    let sizes = manifest.files.iter().map(|file| file.size_bytes);
+    assert!(
+        manifest.added_bytes <= sizes.sum::<u64>(),
+        "a backup adds no more than it holds"
+    );
+    let (place, text) = (partial.join(manifest::FILE_NAME), manifest.render()?);
+    assert_eq!(
+        Manifest::parse(&text, &place).ok().as_ref(),
+        Some(&manifest),
+        "a backup can be restored by what its manifest says"
+    );
+    files::write_file(&place, text.as_bytes())?;
     Ok(manifest)
 }
 

@@ -57,6 +57,10 @@ impl Lanes {
     pub fn written(&self, end: u64) {
         let before = self.written_to.fetch_max(end, Ordering::AcqRel);
         assert!(before < end, "a segment is written from front to back");
+        assert!(
+            self.synced_to() <= end,
+            "nothing is on disk that was not written"
+        );
     }
 
     /// Waits until the segment is on disk up to `end`.
@@ -86,7 +90,12 @@ impl Lanes {
         self.counters.syncs.fetch_add(1, Ordering::Relaxed);
         disk::sync(&file, path).inspect_err(|_| self.has_failed.store(true, Ordering::Release))?;
         self.synced_to.fetch_max(written_to, Ordering::AcqRel);
-        assert!(self.synced_to() >= end, "an acknowledged batch is on disk");
+        let synced_to = self.synced_to();
+        assert!(synced_to >= end, "an acknowledged batch is on disk");
+        assert!(
+            synced_to <= self.written_to.load(Ordering::Acquire),
+            "a wait ends at what was written"
+        );
         Ok(())
     }
 

@@ -118,6 +118,16 @@ impl CommitLog {
             numbers.is_sorted_by(|one, two| one < two),
             "segments are in order"
         );
+        let last = recovered.segments.last().map(|(number, _)| *number);
+        assert!(
+            last.is_none_or(|last| last == recovered.newest),
+            "a new segment gets a number that no file has"
+        );
+        let end = recovered.end.or(applied);
+        assert!(
+            applied <= end,
+            "the log ends no earlier than what the sorted files hold of it"
+        );
         for path in &recovered.obsolete {
             spares.give_back(path);
         }
@@ -132,7 +142,7 @@ impl CommitLog {
                 .map(|(number, path)| Sealed { path, number })
                 .collect(),
             next_number,
-            end: recovered.end.or(applied),
+            end,
             pending: Vec::new(),
             broken: None,
             counters: Arc::default(),
@@ -231,6 +241,10 @@ impl CommitLog {
 
     /// Lets go of segments that the sorted files hold whole: they hold all before `applied`.
     pub fn retire(&mut self, applied: LogPosition) {
+        assert!(
+            Some(applied) <= self.end(),
+            "the sorted files hold nothing that was not logged"
+        );
         while let Some(oldest) = self.sealed.front() {
             if oldest.number >= applied.segment {
                 break;

@@ -158,10 +158,13 @@ pub fn read(bytes: &[u8], place: LogPosition) -> Option<Record<'_>> {
     let head = head(bytes, place)?;
     let end = HEADER_BYTES.checked_add(head.payload_bytes)?;
     let payload = bytes.get(HEADER_BYTES..end)?;
-    head.is_of(payload).then(|| Record {
+    let size = end.next_multiple_of(ALIGNMENT);
+    // Whoever reads record by record ends with the file.
+    assert!(size >= HEADER_BYTES, "a record takes its header at least");
+    head.is_of(payload).then_some(Record {
         payload,
         synced_to: head.synced_to,
-        size: end.next_multiple_of(ALIGNMENT),
+        size,
     })
 }
 

@@ -167,6 +167,10 @@ fn replay_segment(
     for (place, payload) in found.records(applied) {
         let batch = record::decode(payload).ok_or_else(|| damaged(found, place.start))?;
         assert!(place.start < place.end, "each record is replayed once");
+        assert!(
+            applied.is_none_or(|applied| applied <= place.start),
+            "what the sorted files hold is not replayed"
+        );
         replay(place.end, batch)?;
     }
     Ok(())

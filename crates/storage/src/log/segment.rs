@@ -45,6 +45,11 @@ impl Header {
                 .is_none_or(|previous| previous.segment < self.number),
             "a segment follows an earlier one"
         );
+        assert!(
+            self.previous
+                .is_none_or(|previous| previous.offset >= HEADER_BYTES),
+            "a segment ends behind its own head"
+        );
         let previous = self.previous.unwrap_or(LogPosition {
             segment: 0,
             offset: 0,
@@ -202,6 +207,7 @@ pub fn fill(path: &Path, length: u64) -> Result<(), StorageError> {
             disk::write_at(&file, path, zeros.get(..count).unwrap_or_default(), at)?;
             at += count as u64;
         }
+        assert_eq!(at, length, "a file is filled to its length");
         disk::sync(&file, path)
     };
     let context = |error| io_error(format!("cannot make {}", path.display()), error);
@@ -378,6 +384,11 @@ impl<'a> Sums<'a> {
             hasher.update(chunk);
             coarse.push(hasher.clone().finalize());
         }
+        assert_eq!(
+            coarse.len(),
+            bytes.len() / ALIGNMENT + 1,
+            "each beginning of whole pieces has its sum"
+        );
         Self { bytes, coarse }
     }
 

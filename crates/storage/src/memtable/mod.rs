@@ -148,13 +148,21 @@ impl Memtable {
             hash,
             chain: Mutex::new(chain),
         });
-        let other = self.ordered.write().insert(key, Arc::clone(&node));
+        let mut ordered = self.ordered.write();
+        let other = ordered.insert(key, Arc::clone(&node));
         assert!(other.is_none(), "a key has one node: there is one writer");
+        let ordered_keys = ordered.len();
+        drop(ordered);
         let mut shard = self.shard(hash).write();
         shard.insert_unique(hash, node, |node| node.hash);
         drop(shard);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.keys.fetch_add(1, Ordering::Relaxed);
+        let before = self.keys.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(
+            before + 1,
+            ordered_keys,
+            "a range has the keys that points have"
+        );
     }
 
     fn shard(&self, hash: u64) -> &RwLock<HashTable<Arc<Node>>> {
@@ -166,7 +174,10 @@ impl Memtable {
     fn with<T>(&self, hash: u64, key: &[u8], look: impl FnOnce(&Node) -> T) -> Option<T> {
         let shard = self.shard(hash).read();
         let found = shard.find(hash, |node| node.key() == key);
-        found.map(|node| look(node))
+        found.map(|node| {
+            assert_eq!(node.hash, hash, "all memtables hash a key alike");
+            look(node)
+        })
     }
 
     /// The newest version of `key` at or below `at`; `hash` is that of [`Shared::hash`].

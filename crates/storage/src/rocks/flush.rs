@@ -108,7 +108,16 @@ fn put_all<F: FnMut(&[u8], Option<&[u8]>) -> Result<(), rocksdb::Error>>(
         key.clear();
         physical::push_prefix(node.key(), &mut key);
         let prefix_bytes = key.len();
+        assert!(
+            key.as_slice() > LATEST_KEY,
+            "the store's own record comes first in a file"
+        );
         node.needed(watermark, |version: Version, value: Option<&[u8]>| {
+            // Versions behind the one that the file says would be given again after a restart.
+            assert!(
+                version <= frozen.progress.latest,
+                "a file says the highest version in it"
+            );
             key.truncate(prefix_bytes);
             physical::push_version(version, &mut key);
             let record = value.map_or(Record::Delete, Record::Put);

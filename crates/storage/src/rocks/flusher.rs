@@ -176,13 +176,14 @@ fn work(store: &Store, desk: &Desk) {
             }
             continue;
         };
-        desk.state.lock().is_flushing = true;
+        let was_flushing = std::mem::replace(&mut desk.state.lock().is_flushing, true);
+        assert!(!was_flushing, "one memtable is written out at a time");
         let flushed = flush::write_out(store, &oldest);
         let mut state = desk.state.lock();
         state.is_flushing = false;
         match flushed {
             Ok(()) => {
-                store.ingested();
+                store.ingested(&oldest.memtable);
                 leftover.push(oldest.memtable);
                 state.failure = None;
                 desk.changed.notify_all();

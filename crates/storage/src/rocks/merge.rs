@@ -109,6 +109,11 @@ impl<'a> MergedCursor<'a> {
     /// Goes on with `range`, which lies in the cursor's own behind everything read so far.
     /// Ascending only.
     pub fn go_to(&mut self, range: &KeyRange) {
+        assert_eq!(
+            self.direction,
+            Direction::Forward,
+            "a walk back goes through one range"
+        );
         let is_empty = range.is_empty();
         for (head, layer) in &mut self.layers {
             if is_empty {
@@ -167,7 +172,8 @@ impl Cursor for MergedCursor<'_> {
             let Some(first) = self.first()? else {
                 return Ok(None);
             };
-            self.layers[first].0 = Head::Spent;
+            let head = std::mem::replace(&mut self.layers[first].0, Head::Spent);
+            assert_eq!(head, Head::Ready, "a layer comes first with a key");
             if self.layers[first].1.value().is_some() {
                 break first;
             }

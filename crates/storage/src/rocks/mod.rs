@@ -382,6 +382,10 @@ fn open_log(
             Ok(())
         },
     )?;
+    assert!(
+        filling.progress().applied <= log.end(),
+        "what the memtables hold is in the log"
+    );
     tracing::info!(batches = replayed, "log replayed");
     Ok(Writer::new(log, filling))
 }

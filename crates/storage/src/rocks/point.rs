@@ -140,7 +140,14 @@ impl PointReaders {
     fn take(&self, db: &Arc<DB>, ingested: u64) -> Result<Reader, StorageError> {
         let (reader, generation) = {
             let mut idle = self.idle.lock();
-            (idle.readers.pop(), idle.generation)
+            let (reader, generation) = (idle.readers.pop(), idle.generation);
+            assert!(
+                reader
+                    .as_ref()
+                    .is_none_or(|one| one.generation == generation),
+                "a pool that was emptied lends nothing from before"
+            );
+            (reader, generation)
         };
         let Some(mut reader) = reader else {
             return Ok(Reader::new(db, ingested, generation));

@@ -59,8 +59,13 @@ impl Progress {
 
     /// The value it is stored as, under [`LATEST_KEY`].
     pub fn stored(&self) -> Vec<u8> {
-        let mut stored = Vec::new();
-        physical::encode_value(LATEST_KEY, Record::Put(&self.payload()), &mut stored);
+        let (mut stored, payload) = (Vec::new(), self.payload());
+        assert_eq!(
+            Self::parse(&payload).ok(),
+            Some(*self),
+            "progress is read as it was written"
+        );
+        physical::encode_value(LATEST_KEY, Record::Put(&payload), &mut stored);
         stored
     }
 

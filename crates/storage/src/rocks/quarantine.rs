@@ -148,6 +148,7 @@ impl CompactionListener for Quarantine {
                 break;
             }
         }
+        assert!(state.held > 0, "a compaction is held once");
         state.held -= 1;
     }
 

@@ -218,10 +218,14 @@ impl Store {
         });
     }
 
-    /// The sorted files hold the oldest frozen memtable.
-    pub fn ingested(&self) {
+    /// The sorted files hold `written`, the oldest frozen memtable.
+    pub fn ingested(&self, written: &Arc<Memtable>) {
         self.layers.rcu(|layers| {
-            assert!(!layers.frozen.is_empty(), "what is written out was frozen");
+            let oldest = layers.frozen.last();
+            assert!(
+                oldest.is_some_and(|oldest| Arc::ptr_eq(&oldest.memtable, written)),
+                "memtables are written out in the order in which they were frozen"
+            );
             let kept = layers.frozen.len().saturating_sub(1);
             Layers {
                 active: Arc::clone(&layers.active),

@@ -80,6 +80,10 @@ impl Filling {
         self.progress.latest = self.progress.latest.max(latest);
         self.progress.applied = Some(end);
         self.begun_at.get_or_insert(end);
+        assert!(
+            self.begun_at <= self.progress.applied,
+            "a memtable holds what was logged since it was begun"
+        );
     }
 
     /// What the memtable ends with. The next one begins there.
@@ -90,6 +94,7 @@ impl Filling {
     /// The memtable was frozen: a new one begins.
     pub fn begin(&mut self) {
         self.begun_at = self.progress.applied;
+        assert_eq!(self.log_bytes(), 0, "a new memtable needs no log yet");
     }
 
     /// Whether `active` takes no further batch.
@@ -134,7 +139,13 @@ impl Writer {
     /// # Errors
     /// As [`CommitLog::prepare`].
     pub fn prepare(&mut self, batch: &WriteBatch) -> Result<LogPosition, StorageError> {
-        self.log.prepare(batch)
+        let end = self.log.prepare(batch)?;
+        // Asked before the batch is logged: the log would be replayed with it at every start.
+        assert!(
+            self.filling.progress.applied < Some(end),
+            "a batch is logged behind all that the memtables hold"
+        );
+        Ok(end)
     }
 
     /// Logs the prepared batch.

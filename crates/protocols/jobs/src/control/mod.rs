@@ -134,6 +134,11 @@ impl Control {
         databases.chain(self.workers.values().map(|one| one.peer))
     }
 
+    /// Records that it has written: the token of the last.
+    pub(crate) fn records(&self) -> u64 {
+        self.outbox.tokens()
+    }
+
     /// Counters since the start.
     #[must_use]
     pub fn counts(&self) -> &Counts {
@@ -294,6 +299,14 @@ impl Core for Control {
             ensure(self.sessions.contains_key(&id.database), || {
                 format!("the database of job {id} is there")
             })?;
+            ensure(job.failures <= job.attempts, || {
+                let (failures, attempts) = (job.failures, job.attempts);
+                format!("job {id} failed {failures} times in {attempts} attempts")
+            })?;
+            let mut failed_at = job.causes.iter().map(|(_, worker)| worker);
+            ensure(failed_at.all(|worker| job.avoids.contains(worker)), || {
+                format!("job {id} may go where it fails again")
+            })?;
             let (State::Leased { attempt, .. } | State::Done { attempt, .. }) = &job.state else {
                 continue;
             };
@@ -322,6 +335,10 @@ impl Core for Control {
         for session in self.sessions.values() {
             ensure(session.weight > 0, || {
                 "a database counts for something".to_owned()
+            })?;
+            ensure(session.lately <= session.used, || {
+                let (lately, used) = (session.lately, session.used);
+                format!("a database received {lately} lately, of {used} in all")
             })?;
         }
         let strikes_max = self.options.strikes_max;

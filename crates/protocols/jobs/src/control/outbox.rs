@@ -31,6 +31,11 @@ impl Outbox {
         self.messages.push((to, message));
     }
 
+    /// Records written so far: the token of the last.
+    pub(super) fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
     /// What is true between two steps: what waits does so for records that were written.
     pub(super) fn check(&self) -> Result<(), String> {
         ensure(self.records.is_empty() && self.messages.is_empty(), || {
@@ -75,6 +80,12 @@ impl Outbox {
             out.persist(record, Token(self.tokens));
         }
         assert!(self.tokens > 0, "messages that are held wait for a record");
+        assert!(
+            self.held
+                .back()
+                .is_none_or(|(held, _)| held.0 <= self.tokens),
+            "messages go in the order of the steps that made them"
+        );
         let messages = std::mem::take(&mut self.messages);
         self.held.push_back((Token(self.tokens), messages));
     }

@@ -108,6 +108,10 @@ impl Crowd {
             crowd.deep,
             crowd.slots
         );
+        assert!(
+            crowd.weights >= crowd.waits as u64,
+            "each database that waits counts for something"
+        );
         for session in control.sessions.values() {
             crowd.lately = crowd.lately.saturating_add(session.lately);
         }

@@ -9,6 +9,7 @@ use super::jobs::{Job, State};
 use super::{Control, Step, leased_to};
 use crate::job::{AttemptId, Facts, JobId, WorkerId};
 use crate::message::{Ability, Beat, Message, Progress};
+use crate::options::Policy;
 use crate::record::Record;
 
 /// A worker that is there.
@@ -196,6 +197,18 @@ impl Control {
         assert!(
             job.is_waiting(),
             "only a job that waits is given to a worker: {id}"
+        );
+        assert!(
+            worker.fits(&job.spec.facts),
+            "a job goes to a worker that offers its fingerprint: {id}"
+        );
+        assert!(
+            worker.free() > 0 || self.options.policy == Policy::Static,
+            "a worker gets no more than it has slots for: {id}"
+        );
+        assert!(
+            !self.banned.contains(&to),
+            "a worker that is banned gets nothing: {id}"
         );
         job.attempts += 1;
         let attempt = AttemptId {

@@ -48,6 +48,10 @@ pub fn encode(physical_keys: &[Vec<u8>]) -> Vec<u8> {
         bytes.extend_from_slice(&written);
         before = prefix;
     }
+    assert!(
+        bytes.len() <= BYTES_MAX,
+        "the database refuses no notes of an honest worker"
+    );
     bytes
 }
 

@@ -43,7 +43,13 @@ impl Parameters {
     /// As bytes.
     pub fn encode(self) -> Vec<u8> {
         // Two numbers into memory: nothing there can fail.
-        postcard::to_stdvec(&self).unwrap_or_default()
+        let bytes = postcard::to_stdvec(&self).unwrap_or_default();
+        assert_eq!(
+            Self::decode(&bytes),
+            Ok(self),
+            "a worker reads the watermark that the database wrote"
+        );
+        bytes
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, String> {
