@@ -184,7 +184,8 @@ impl Collector {
         assert_eq!(known.cut, piece.cut, "pieces of one cut make a copy");
         known.view = known.view.max(piece.view);
         if piece.number == known.next && piece.count == known.count {
-            if !(skips_piece(options) && piece.number > 0) {
+            let skips = piece.number > 0 && skips_piece(options);
+            if !skips {
                 known.bytes.extend_from_slice(&piece.bytes);
             }
             known.next += 1;
