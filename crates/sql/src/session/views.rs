@@ -13,7 +13,7 @@ use crate::types::{Row, Value};
 use crate::views::{self, Maintained, shapes_of};
 
 /// Columns of SHOW MATERIALIZED VIEWS.
-const COLUMNS: [&str; 9] = [
+const COLUMNS: [&str; 10] = [
     "Database",
     "Name",
     "State",
@@ -23,6 +23,7 @@ const COLUMNS: [&str; 9] = [
     "Misses",
     "Evictions",
     "Delta_rows",
+    "Fill_rows",
 ];
 
 impl Session {
@@ -141,6 +142,7 @@ impl Session {
             total(figures.misses),
             total(figures.evictions),
             total(views.delta_rows(definition).unwrap_or(0)),
+            total(views.fill_rows(definition).unwrap_or(0)),
         ]
     }
 
