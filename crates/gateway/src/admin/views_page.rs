@@ -7,13 +7,14 @@ use serde_json::Value;
 use super::page::{escaped, head_of_part, text};
 
 /// The counts of a view, in the order of SHOW MATERIALIZED VIEWS.
-const COUNTS: [(&str, &str); 6] = [
+const COUNTS: [(&str, &str); 7] = [
     ("keys", "Keys"),
     ("bytes", "Bytes"),
     ("hits", "Hits"),
     ("misses", "Misses"),
     ("evictions", "Evictions"),
     ("delta_rows", "Delta rows"),
+    ("fill_rows", "Fill rows"),
 ];
 
 /// The views and what they take, as one HTML page without scripts.
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn views_are_shown_with_their_counts_and_without_their_markup() {
-        let view = |name: &str, state: &str, hits: u64| json!({ "name": name, "state": state, "keys": 3, "bytes": 1_234, "hits": hits, "misses": 1, "evictions": 0, "delta_rows": 17 });
+        let view = |name: &str, state: &str, hits: u64| json!({ "name": name, "state": state, "keys": 3, "bytes": 1_234, "hits": hits, "misses": 1, "evictions": 0, "delta_rows": 17, "fill_rows": 4 });
         let html = render(&json!({
             "views_memory": 67_108_864,
             "views": [view("d.by_user", "usable", 2), view("d.<b>", "table 'd.<i>' is gone", 0)],

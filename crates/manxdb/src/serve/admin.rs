@@ -238,6 +238,7 @@ fn views(instance: &Instance) -> Value {
             "misses": view.misses,
             "evictions": view.evictions,
             "delta_rows": view.delta_rows,
+            "fill_rows": view.fill_rows,
         })
     });
     json!({ "views_memory": memory, "views": views.collect::<Value>() })

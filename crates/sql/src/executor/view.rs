@@ -150,8 +150,11 @@ impl<'p> ViewOp<'p> {
             Read::Hit(rows) => Ok(Some(rows)),
             Read::Base => Ok(None),
             Read::Fill(fill) => {
-                let plan = fill_of(&view.shape, &key.expressions);
-                let Some(rows) = self.fill_rows(run, &plan)? else {
+                let plan = fill_of(self.lookup, &key.expressions);
+                let before = run.touched();
+                let filled = self.fill_rows(run, &plan);
+                view.note_fill(run.touched().saturating_sub(before));
+                let Some(rows) = filled? else {
                     return Ok(None);
                 };
                 let Some(held) = view.held(rows) else {

@@ -71,6 +71,30 @@ pub(crate) fn leaves(group: &Group) -> Result<Vec<(&Leaf, &Member)>, Obstacle> {
     Ok(all)
 }
 
+/// The plan of all joined rows of `joined`, by what is known of its tables now: `current` joins the same
+/// tables, as the catalog has them.
+pub(crate) fn rows_of(joined: &Joined, current: &Joined) -> Node {
+    let mut group = joined.group.clone();
+    for member in &mut group.members {
+        let Tree::Leaf(leaf) = &mut member.tree else {
+            continue;
+        };
+        let now = current
+            .group
+            .members
+            .iter()
+            .find_map(|other| match &other.tree {
+                Tree::Leaf(other) if other.slots == leaf.slots => Some(&other.source),
+                _ => None,
+            });
+        if let Some(now) = now {
+            leaf.source = now.clone();
+        }
+    }
+    let planned = Planner::new(&joined.used).plan(group, &Wish::default());
+    planned.node
+}
+
 /// The steps of all tables, in the order of FROM. `is_key`: conditions that only choose the key.
 pub(crate) fn steps(
     joined: &Joined,

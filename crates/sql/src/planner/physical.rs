@@ -365,6 +365,9 @@ pub struct ViewLookup {
     pub guards: Vec<(usize, Value)>,
     /// Where the view holds only so many first rows of a key: the LIMIT that must not go beyond.
     pub first: Option<(Limit, usize)>,
+    /// Gives the rows of a key, whose parameters stand for the key's columns: planned with the query, as
+    /// the tables may be others in size than when the view was made.
+    pub fill: Node,
     /// What is left to do with what the view holds: [`Node::ViewRows`] stands in it.
     pub tail: Node,
     /// The plan without the view.

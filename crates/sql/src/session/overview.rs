@@ -90,6 +90,8 @@ pub struct ViewOverview {
     pub evictions: u64,
     /// Rows of joins that commits read to keep it up to date.
     pub delta_rows: u64,
+    /// Rows that operators touched to fill keys.
+    pub fill_rows: u64,
 }
 
 /// Requests that are shown at most.
@@ -131,6 +133,7 @@ impl Instance {
             misses: figures.misses,
             evictions: figures.evictions,
             delta_rows: self.views.delta_rows(definition).unwrap_or(0),
+            fill_rows: self.views.fill_rows(definition).unwrap_or(0),
         }
     }
 

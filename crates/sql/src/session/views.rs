@@ -14,7 +14,7 @@ use crate::types::{Row, Value};
 use crate::views::{self, Maintained, shapes_of};
 
 /// Columns of SHOW MATERIALIZED VIEWS.
-const COLUMNS: [&str; 9] = [
+const COLUMNS: [&str; 10] = [
     "Database",
     "Name",
     "State",
@@ -24,6 +24,7 @@ const COLUMNS: [&str; 9] = [
     "Misses",
     "Evictions",
     "Delta_rows",
+    "Fill_rows",
 ];
 
 impl Session {
@@ -151,5 +152,6 @@ fn shown(view: ViewOverview) -> Row {
         total(view.misses),
         total(view.evictions),
         total(view.delta_rows),
+        total(view.fill_rows),
     ]
 }

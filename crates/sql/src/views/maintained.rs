@@ -25,6 +25,8 @@ pub struct Maintained {
     since: AtomicU64,
     /// Rows that deltas have read: predecessors of changed rows, and what those are joined with.
     delta_rows: AtomicU64,
+    /// Rows that fills have touched.
+    fill_rows: AtomicU64,
     /// What all views share.
     shared: Arc<super::registry::Shared>,
 }
@@ -57,6 +59,7 @@ impl Maintained {
             keys: Arc::new(View::new(Version::ZERO)),
             since: AtomicU64::new(u64::MAX),
             delta_rows: AtomicU64::new(0),
+            fill_rows: AtomicU64::new(0),
             shared,
         }
     }
@@ -70,6 +73,16 @@ impl Maintained {
     /// Rows that deltas have read since the view was taken into use.
     pub(super) fn delta_rows(&self) -> u64 {
         self.delta_rows.load(Ordering::Relaxed)
+    }
+
+    /// Rows that operators of fills have touched since the view was taken into use.
+    pub(super) fn fill_rows(&self) -> u64 {
+        self.fill_rows.load(Ordering::Relaxed)
+    }
+
+    /// Counts rows that operators of a fill have touched.
+    pub(crate) fn note_fill(&self, touched: u64) {
+        self.fill_rows.fetch_add(touched, Ordering::Relaxed);
     }
 
     /// Name and key, for EXPLAIN.

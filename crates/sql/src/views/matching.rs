@@ -10,7 +10,7 @@ use super::shape::{Grouping, KeyColumn, Shape, among, cut, joined_of};
 use super::top::{Top, ordered};
 use crate::binder::AggregateCall;
 use crate::expr::{Expr, ExprKind};
-use crate::planner::delta::{Joined, leaves};
+use crate::planner::delta::{self, Joined, leaves};
 use crate::planner::logical::{Leaf, Source};
 use crate::planner::physical::{Aggregate, Limit, Node, SetOperation, ViewLookup};
 use crate::planner::{Plan, walk};
@@ -119,6 +119,7 @@ fn lookup(view: &Arc<Maintained>, base: &Node, cuttable: &Node) -> Option<ViewLo
         keys: binding.keys,
         guards: binding.guards,
         first,
+        fill: fill_plan(shape, joined),
         tail,
         base: base.clone(),
     })
@@ -283,10 +284,25 @@ fn is_same_call(
         && std::iter::zip(&defined.arguments, &own.arguments).all(|(a, b)| is_same(a, b, guards))
 }
 
+/// The plan of a key's rows; its parameters are those of the definition. `current`: the joined tables of
+/// a query that the view answers, as the catalog has them now.
+fn fill_plan(shape: &Shape, current: &Joined) -> Node {
+    let from = Node::From {
+        width: shape.width,
+        input: Box::new(delta::rows_of(&shape.joined, current)),
+        joined: None,
+    };
+    match &shape.top {
+        Some(top) => top.fill(&from, shape.width),
+        None => from,
+    }
+}
+
 /// The plan that gives the rows of a key whose columns have these values.
-pub(crate) fn fill_of(shape: &Shape, keys: &[&Expr]) -> Node {
+pub(crate) fn fill_of(lookup: &ViewLookup, keys: &[&Expr]) -> Node {
+    let shape = &lookup.view.shape;
     assert_eq!(keys.len(), shape.keys.len(), "a value for each key column");
-    let mut fill = shape.fill.clone();
+    let mut fill = lookup.fill.clone();
     walk::node_exprs_mut(&mut fill, &mut |expr| put_into(expr, shape, keys));
     fill
 }

@@ -294,6 +294,15 @@ impl Views {
             .reduce(|one, other| one + other)
     }
 
+    /// Rows that fills of a definition's view have touched, if it is in use.
+    pub fn fill_rows(&self, definition: &MaterializedView) -> Option<u64> {
+        let watched = self.watched.read();
+        let views = watched.views.iter();
+        let of = views.filter(|view| *view.definition == *definition);
+        of.map(|view| view.fill_rows())
+            .reduce(|one, other| one + other)
+    }
+
     /// What a commit is to all views.
     fn apply(&self, path: &dyn CommitPath, version: Version, oldest: Version, noted: &[Noted]) {
         let watched = self.watched.read();

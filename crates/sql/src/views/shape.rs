@@ -36,8 +36,6 @@ pub(crate) struct Shape {
     pub grouping: Option<Grouping>,
     /// Only the first rows in an order are held.
     pub top: Option<Arc<Top>>,
-    /// Gives the rows of a key; its parameters are those of the definition.
-    pub fill: Node,
     /// How a commit takes a join from one state to the next; none for one table.
     pub steps: Vec<Step>,
 }
@@ -135,10 +133,6 @@ impl Shape {
             keys: Vec::new(),
             conditions: Vec::new(),
             grouping,
-            fill: match &top {
-                Some(top) => top.fill(from, *width),
-                None => from.clone(),
-            },
             top,
             steps: Vec::new(),
         };

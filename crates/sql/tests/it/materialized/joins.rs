@@ -125,3 +125,54 @@ fn the_notifications_of_lobsters_are_held_once_an_index_leads_to_answers() {
         "each key was filled once"
     );
 }
+
+#[test]
+fn a_fill_goes_by_the_sizes_of_tables_that_they_have_when_the_query_is_planned() {
+    let (_instance, mut client) = fresh();
+    client.run(LOBSTERS);
+    client.run("ALTER TABLE comments ADD INDEX by_parent (parent_comment_id)");
+    // By these statistics the ribbons are the most, and stories and comments are hardly there.
+    let ribbons: Vec<String> = (1..=40)
+        .map(|id| format!("({id}, 1, '2024-01-01', {}, 1)", id % 2))
+        .collect();
+    client.run(&format!(
+        "INSERT INTO read_ribbons VALUES {}",
+        ribbons.join(", ")
+    ));
+    client.run("ANALYZE TABLE stories, comments, read_ribbons");
+    client.run(&format!(
+        "CREATE MATERIALIZED VIEW notifications AS {NOTIFICATIONS}"
+    ));
+    let ask = |user: u64| NOTIFICATIONS.replace('?', &user.to_string());
+    assert!(client.rows(&ask(1)).is_empty());
+    client.run("DELETE FROM read_ribbons WHERE id > 1");
+    let (stories, comments): (Vec<String>, Vec<String>) = (1..=200)
+        .map(|id| {
+            let comment = format!("({id}, '2024-01-02', {id}, 2, NULL, 1, 0, 0, 0)");
+            (format!("({id}, 1, 's')"), comment)
+        })
+        .unzip();
+    client.run(&format!(
+        "INSERT INTO stories VALUES {}",
+        stories.join(", ")
+    ));
+    client.run(&format!(
+        "INSERT INTO comments VALUES {}",
+        comments.join(", ")
+    ));
+    client.run("UPDATE read_ribbons SET user_id = 7");
+    client.run("ANALYZE TABLE stories, comments, read_ribbons");
+    let touched = |client: &mut manxdb_fixtures::sql::Client| -> u64 {
+        client.rows("SHOW MATERIALIZED VIEWS")[0][9]
+            .parse()
+            .unwrap()
+    };
+    let before = touched(&mut client);
+    assert!(client.rows(&ask(8)).is_empty());
+    assert_eq!(counts(&mut client, "notifications").1, 2, "another fill");
+    let read = touched(&mut client) - before;
+    assert!(
+        read <= 4,
+        "a fill of no ribbon touches no stories: {read} rows"
+    );
+}
