@@ -52,10 +52,9 @@ fn rows_of(page: &str) -> BTreeSet<ErrorNumber> {
 fn every_error_number_is_in_the_reference() {
     let mut made = BTreeSet::new();
     for name in ["sql", "gateway", "manxdb"] {
-        visit(
-            &repository().join("crates").join(name).join("src"),
-            &mut made,
-        );
+        for path in source_files(&repository().join("crates").join(name).join("src")) {
+            made.extend(numbers_of(&std::fs::read_to_string(path).unwrap()));
+        }
     }
     assert!(
         made.len() > 150,
