@@ -92,7 +92,7 @@ mod tests {
         for piece in [
             "take 2468 bytes of 67108864",
             "<td>d.by_user</td><td><span class=\"state serving\">usable</span></td><td class=\"number\">3<",
-            "<td class=\"number\">17</td><td class=\"number\">66 %</td>",
+            "<td class=\"number\">17</td><td class=\"number\">4</td><td class=\"number\">66 %</td>",
             "<td>d.&lt;b&gt;</td><td><span class=\"state stopped\">table 'd.&lt;i&gt;' is gone<",
             "<td class=\"number\">0 %</td>",
         ] {

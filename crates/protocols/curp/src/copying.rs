@@ -13,15 +13,13 @@
 //! | … | the machine's snapshot |
 //! | … | the completion records: postcard |
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::execute::Execute;
 use crate::ids::{Epoch, Position, View};
-use crate::options::Options;
-use crate::rifl::Rifl;
+use crate::options::{Options, PIECE_BYTES_MAX};
 
-/// Bytes of one piece at most.
-pub const PIECE_BYTES_MAX: usize = 4 << 20;
 /// The layout of an image.
 pub const FORMAT: u8 = 1;
 /// Bytes of an image before its state.
@@ -61,7 +59,13 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    pub(crate) fn new(cut: Cut, state: &impl Execute, rifl: &Rifl, options: &Options) -> Self {
+    /// Of a machine's state and the completion records.
+    pub(crate) fn new(
+        cut: Cut,
+        state: &impl Execute,
+        completed: &impl Serialize,
+        options: &Options,
+    ) -> Self {
         let piece_bytes = options.piece_bytes;
         assert!(
             (1..=PIECE_BYTES_MAX).contains(&piece_bytes),
@@ -73,7 +77,7 @@ impl Image {
         bytes.extend_from_slice(&(state.len() as u64).to_le_bytes());
         bytes.extend_from_slice(&state);
         drop(state);
-        let bytes = postcard::to_extend(rifl, bytes);
+        let bytes = postcard::to_extend(completed, bytes);
         assert!(bytes.is_ok(), "completion records can be written down");
         Self {
             cut,
@@ -144,15 +148,15 @@ impl Collected {
     }
 
     /// The state and the completion records, once all pieces are there; nothing when they cannot be read.
-    pub(crate) fn open<E: Execute>(self) -> Option<(E, Rifl)> {
+    pub(crate) fn open<E: Execute, C: DeserializeOwned>(self) -> Option<(E, C)> {
         let (header, rest) = self.bytes.split_at_checked(HEADER)?;
         let (format, length) = header.split_first()?;
         if *format != FORMAT {
             return None;
         }
         let length = u64::from_le_bytes(length.try_into().ok()?);
-        let (state, rifl) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-        Some((E::restore(state)?, postcard::from_bytes(rifl).ok()?))
+        let (state, completed) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+        Some((E::restore(state)?, postcard::from_bytes(completed).ok()?))
     }
 }
 
@@ -246,6 +250,7 @@ mod tests {
     use crate::ids::ClientId;
     use crate::machine_tests::Nothing;
     use crate::message::Change;
+    use crate::rifl::Rifl;
 
     fn options() -> Options {
         Options {
@@ -288,7 +293,7 @@ mod tests {
         let Took::Whole(whole) = collector.take(last.clone(), &options()) else {
             panic!("the last piece is there");
         };
-        assert_eq!(whole.open::<Nothing>().unwrap().1, rifl);
+        assert_eq!(whole.open::<Nothing, Rifl>().unwrap().1, rifl);
         assert_eq!(collector.bytes(), 0);
     }
 
@@ -332,7 +337,7 @@ mod tests {
         let Some(Took::Whole(whole)) = took.last() else {
             panic!("it goes on with the pieces of the other copy");
         };
-        let opened = whole.open::<Nothing>();
+        let opened = whole.open::<Nothing, Rifl>();
         assert_ne!(opened.map(|(_, rifl)| rifl), Some(rifl), "neither cut");
     }
 
@@ -364,7 +369,7 @@ mod tests {
             let Took::Whole(whole) = collector.take(piece, &options()) else {
                 panic!("it is the only piece");
             };
-            assert!(whole.open::<Nothing>().is_none());
+            assert!(whole.open::<Nothing, Rifl>().is_none());
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use manxdb_core::{Nanos, NodeId};
 
-use crate::copying::PIECE_BYTES_MAX;
 use crate::hash::KeyHasher;
+
+/// Bytes of one piece of a copy for a new backup at most.
+pub const PIECE_BYTES_MAX: usize = 4 << 20;
 
 /// What an acknowledgement says of disks (decision 45).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -9,8 +9,8 @@
 
 use crate::common::Setting;
 use manxdb_core::{Nanos, Random};
-use manxdb_curp::copying::PIECE_BYTES_MAX;
 use manxdb_curp::mutants::Mutant;
+use manxdb_curp::options::PIECE_BYTES_MAX;
 use manxdb_sim::hunt::Case;
 use manxdb_sim::{Plan, SimTime};
 use manxdb_test_harness::seeds;

@@ -211,7 +211,7 @@ impl Copies {
         let copy = self.streams.get(&region)?;
         let mark = copy.stream.mark();
         let (first, entries) = copy.since(since);
-        (mark >= since).then(|| StreamPart {
+        (mark >= since).then_some(StreamPart {
             region,
             since: Some(since),
             first,
