@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use manxdb_jobs::job::FailureClass;
 use parking_lot::Mutex;
@@ -63,13 +64,20 @@ impl Failure {
 pub(super) struct Halt {
     cancel: Arc<Cancel>,
     stop: Arc<Stop>,
+    is_halted: Arc<AtomicBool>,
 }
 
 impl Halt {
     /// It ends with a failure soon after.
     pub(super) fn halt(&self) {
+        self.is_halted.store(true, Ordering::Release);
         self.cancel.cancel();
         self.stop.stop();
+    }
+
+    /// Whether it was ended from another thread: nobody installs its outputs any more.
+    pub(super) fn is_halted(&self) -> bool {
+        self.is_halted.load(Ordering::Acquire)
     }
 }
 
@@ -95,7 +103,14 @@ impl Task<'_> {
     pub(super) fn in_place(&self, root: &Path) -> Result<Answer, Failure> {
         let database = below(root, &self.order.database).map_err(Failure::declined)?;
         let output = database.join(STAGING).join(&self.attempt);
-        let made = self.compact(&database, &output);
+        let made = self.compact(&database, &output).and_then(|answer| {
+            // The database may have closed: then nothing but this removes the outputs until its next
+            // start.
+            if self.halt.is_halted() {
+                return Err(Failure::transient("it was stopped as it ended"));
+            }
+            Ok(answer)
+        });
         if made.is_err() {
             let _ = fs::remove_dir_all(&output);
         }

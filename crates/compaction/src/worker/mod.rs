@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -201,11 +201,9 @@ impl WorkerShared {
 
     fn run(&self, attempt: AttemptId, spec: &Spec) {
         let halt = Halt::default();
-        let stopped = Arc::new(AtomicBool::new(false));
-        let (stop, flag) = (halt.clone(), Arc::clone(&stopped));
+        let stop = halt.clone();
         let watch = move |given| {
             if given == Given::Stop {
-                flag.store(true, Ordering::Relaxed);
                 stop.halt();
             }
         };
@@ -223,7 +221,7 @@ impl WorkerShared {
                 self.counts.finished.fetch_add(1, Ordering::Relaxed);
                 Ended::Finished(result.into())
             }
-            Err(failure) if stopped.load(Ordering::Relaxed) => {
+            Err(failure) if halt.is_halted() => {
                 tracing::info!(%trace, %attempt, why = failure.why, "a compaction was stopped");
                 self.counts.stopped.fetch_add(1, Ordering::Relaxed);
                 Ended::Failed(failure.class)

@@ -9,7 +9,7 @@ use manxdb_compaction::transport::link::Route;
 use manxdb_compaction::transport::security::Security;
 use manxdb_compaction::transport::wire::proto::ReportReply;
 
-use crate::database::load_of;
+use crate::database::{load_of, service};
 use crate::judge::judge;
 use crate::process::{Process, until};
 use crate::proxy::Proxy;
@@ -232,8 +232,8 @@ impl Cluster {
     }
 
     /// Closes databases and judges each; no job may be left anywhere.
-    pub fn finish(&self, databases: Vec<Member>) {
-        for mut database in databases {
+    pub fn finish(&self, mut databases: Vec<Member>) {
+        for database in &mut databases {
             database.ask("stop");
             let name = database.name.clone();
             until(&format!("every job of {name} has ended"), || {
@@ -243,15 +243,17 @@ impl Cluster {
             let last = database.ask("close");
             assert!(last.contains(" errors=0 "), "{last}");
             database.ended();
-            settle(&database.path().join(STAGING));
-            let ledger = database.settings.path("ledger");
-            let batches = judge(&database.path(), &ledger, load_of(&database.settings));
-            assert!(batches > 0, "{name} wrote nothing");
         }
         if self.control.is_some() || !self.planes.is_empty() {
             until("the control plane has no job left", || {
                 self.report().jobs.is_empty()
             });
+        }
+        for database in databases {
+            settle(&database);
+            let ledger = database.settings.path("ledger");
+            let batches = judge(&database.path(), &ledger, load_of(&database.settings));
+            assert!(batches > 0, "{} wrote nothing", database.name);
         }
     }
 }
@@ -260,9 +262,15 @@ fn joined(planes: &[SocketAddr]) -> Vec<String> {
     planes.iter().map(ToString::to_string).collect()
 }
 
-/// What a worker writes that is told to stop only after its database has closed, it removes.
-fn settle(staging: &Path) {
+/// A job that was asked for just before its database closed may be done by a worker that hears of that
+/// too late. What it has written, the next session of the database removes.
+fn settle(database: &Member) {
+    let staging = database.path().join(STAGING);
     until("attempts leave nothing", || {
-        std::fs::read_dir(staging).map_or(0, Iterator::count) == 0
+        let is_empty = || std::fs::read_dir(&staging).map_or(0, Iterator::count) == 0;
+        if !is_empty() {
+            drop(service(&database.settings, &database.path()));
+        }
+        is_empty()
     });
 }

@@ -186,7 +186,7 @@ impl DatabaseCallbacks for Parameters {
     }
 }
 
-fn service(settings: &Settings, database: &Path) -> Arc<Remote> {
+pub fn service(settings: &Settings, database: &Path) -> Arc<Remote> {
     let parameters = Parameters(settings.number("parameters_bytes"));
     let profile: Arc<dyn CompactionProfile> = match settings.get("profile") {
         Some(_) => Arc::new(Unheard),
