@@ -84,24 +84,26 @@ class Processes:
                 return node["number"], node["answer"]["process"]
         return None
 
+    def wait_until(self, lacking):
+        """Until a status lacks nothing that `lacking` finds in it."""
+        deadline = time.monotonic() + PATIENCE
+        while lacks := lacking(self.status()):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"the cluster still lacks: {lacks}")
+            time.sleep(0.05)
+
     def wait_whole(self):
         """Until it lacks nothing."""
-        deadline = time.monotonic() + PATIENCE
-        while (status := self.status())["lacking"]:
-            if time.monotonic() > deadline:
-                raise AssertionError(f"the cluster does not recover: {status['lacking']}")
-            time.sleep(0.1)
+        self.wait_until(lambda status: status["lacking"])
 
     def wait_on_disk(self):
         """Until the disk of every server has what the server has executed."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            notes = [node["answer"].get("notes", {}) for node in self.status()["nodes"]]
-            behind = [int(one["not on disk"]) for one in notes if "not on disk" in one]
-            if behind and not any(behind):
-                return
-            assert time.monotonic() < deadline, f"a disk lacks what was executed: {behind}"
-            time.sleep(0.02)
+        def behind(status):
+            notes = [node["answer"].get("notes", {}) for node in status["nodes"]]
+            counts = [int(one["not on disk"]) for one in notes if "not on disk" in one]
+            return [f"{count} commands on a disk" for count in counts if count] if counts else "servers"
+
+        self.wait_until(behind)
 
     def kill_all(self):
         """kill -9 of all processes at once, as near as can be."""
