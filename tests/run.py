@@ -97,8 +97,9 @@ def run_program(suite, environment, arguments, report):
         else:
             tail = [*tail[-15:], line]
             report.say(f"    {line}")
-    code = process.wait()
+    code, busy = rust_tests.wait_counted(process)
     RUNNING.discard(process)
+    report.say(f"   {suite.name}: {busy:.0f} s of CPU but for servers that this program started")
     timed_out = late.finished.is_set()
     late.cancel()
     if timed_out:
