@@ -1,4 +1,4 @@
-"""Lobsters' pages on ManxDB and on MariaDB, filled alike: every answer must be the same.
+"""Lobsters' pages on ManxDB, without views and with them, and on MariaDB, filled alike: every answer must be the same.
 
     run.py [--pages 400] [--seeds 2] [--scale 0.02]
 """
@@ -34,17 +34,25 @@ def check(name, code, output):
 
 
 def same_answers(binary, servers, options, seed):
-    """One seed: its own database on both servers, the same pages on both."""
+    """One seed: its own database on both servers, and one with views on ManxDB, the same pages on all."""
     database = f"{DATABASE}_{seed}"
     site = ["--scale", options.scale, "--seed", seed]
     for server in servers:
         code, output = bench(binary, "fill", "--url", address(server, database), *site)
         if code != 0:
             return check(f"{server.name} is filled with seed {seed}", code, output)
+    manxdb, viewed = servers[0], f"{database}_viewed"
+    code, output = bench(binary, "fill", "--views", "--url", address(manxdb, viewed), *site)
+    if not check(f"{manxdb.name} is filled with views and seed {seed}", code, output):
+        return False
     ours, theirs = (address(server, database) for server in servers)
-    return check(f"pages of seed {seed} answer alike",
-                 *bench(binary, "compare", "--url", ours, "--against", theirs, "--pages", options.pages,
-                        "--notifications", *site))
+    good = check(f"pages of seed {seed} answer alike, with views too",
+                 *bench(binary, "compare", "--url", ours, "--against", theirs, "--against", address(manxdb, viewed),
+                        "--pages", options.pages, "--notifications", *site))
+    _, shown, errors = client("mariadb", manxdb, "-N", "-e", f"SHOW MATERIALIZED VIEWS FROM {viewed}")
+    hits = {row.split("\t")[1]: int(row.split("\t")[5]) for row in shown.splitlines()}
+    return check(f"views answered pages of seed {seed}",
+                 int(len(hits) < 2 or not all(hits.values())), f"{shown} {errors}") and good
 
 
 def annotated(binary, manxdb, options):

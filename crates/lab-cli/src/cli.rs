@@ -124,6 +124,9 @@ pub enum LobstersCommand {
         /// Storage engine of the tables, for example ROCKSDB in MariaDB; the server's own if not given
         #[arg(long, value_name = "NAME")]
         engine: Option<String>,
+        /// ManxDB: also make materialized views that answer statements which join and group
+        #[arg(long)]
+        views: bool,
         /// How many INSERTs are under way at once, on a connection each
         #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1_000))]
         inflight: u16,
@@ -134,14 +137,14 @@ With --rate pages arrive on their own, whatever the server does (a Poisson proce
 page's time runs from its arrival: waiting for a connection counts. Without it every\n\
 connection asks for its next page when it has the last one.")]
     Run(LobstersRun),
-    /// Send the same pages to two servers, one statement at a time, and compare every answer
+    /// Send the same pages to several servers, one statement at a time, and compare every answer
     Compare {
         /// The first server, and how large the site is
         #[command(flatten)]
         site: SiteArgs,
-        /// The second server
-        #[arg(long, value_name = "URL")]
-        against: String,
+        /// A server whose answers are compared with the first one's; may be given several times
+        #[arg(long, value_name = "URL", required = true)]
+        against: Vec<String>,
         /// How many pages
         #[arg(long, default_value_t = 500)]
         pages: usize,

@@ -1,4 +1,4 @@
-//! The same pages on two servers, every answer compared.
+//! The same pages on several servers, every answer compared.
 
 use std::process::ExitCode;
 
@@ -12,26 +12,28 @@ use crate::fault::Fault;
 /// Differences shown in full; the rest is counted.
 const SHOWN: usize = 10;
 
-/// Sends `pages` pages, with their readers' notifications if asked, to both servers, which must have been filled alike and not changed
-/// since. The exit code says whether every answer was the same.
+/// Sends `pages` pages, with their readers' notifications if asked, to all servers, which must have
+/// been filled alike and not changed since, and compares the answers of the first with those of each
+/// other. The exit code says whether every answer was the same.
 ///
 /// # Errors
 /// A server that does not answer.
 pub fn run(
     site: &SiteArgs,
-    against: &str,
+    against: &[String],
     (pages, notifications): (usize, bool),
     scale: Scale,
 ) -> Result<ExitCode, Fault> {
     let password = site.password.as_deref();
     let mut ours = Link::open(&site.url, password, true)?;
-    let mut theirs = Link::open(against, password, true)?;
+    let others = against.iter().map(|url| Link::open(url, password, true));
+    let mut others: Vec<Link> = others.collect::<Result<_, _>>()?;
     let mut mix = Mix::new(scale, site.seed, Counters::seeded(scale));
     let (mut statements, mut differences) = (0, 0);
     for number in 0..pages {
         let request = mix.request();
         let kind = request.kind().name();
-        // Time is an input of pages, so that both servers store the same.
+        // Time is an input of pages, so that all servers store the same.
         let now = format!(
             "2021-05-08 12:{:02}:{:02}.123456789",
             number / 60 % 60,
@@ -45,14 +47,16 @@ pub fn run(
         while let Some(statement) = page.next(&answer) {
             statements += 1;
             let mine = ours.ask(&statement);
-            let other = theirs.ask(&statement);
-            if let Some(what) = difference(&statement, &mine, &other) {
+            let theirs = others.iter_mut().map(|link| link.ask(&statement));
+            let theirs: Vec<mysql::Result<Answer>> = theirs.collect();
+            let mut servers = theirs.iter().zip(against);
+            let found =
+                servers.find_map(|(other, url)| Some((url, difference(&statement, &mine, other)?)));
+            if let Some((url, what)) = found {
                 differences += 1;
                 if differences <= SHOWN {
-                    println!(
-                        "page {number} ({kind}), {}: {what}\n  {}",
-                        statement.name, statement.text
-                    );
+                    println!("page {number} ({kind}), {}: {what}", statement.name);
+                    println!("  at {url}: {}", statement.text);
                     println!("  parameters {:?}", statement.parameters);
                 }
                 break;

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use manxdb_workloads::lobsters::{Scale, Schema, seed};
+use manxdb_workloads::lobsters::{Scale, Schema, seed, views};
 
 use super::link::{self, Link};
 use crate::cli::SiteArgs;
@@ -13,17 +13,26 @@ use crate::fault::Fault;
 /// How many INSERTs pass between two lines of progress.
 const PROGRESS_EVERY: usize = 100;
 
+/// What is made beside the rows.
+pub struct Tables<'a> {
+    /// With the owners of rows or without.
+    pub schema: Schema,
+    /// Their storage engine; the server's own if not given.
+    pub engine: Option<&'a str>,
+    /// Whether there are materialized views over them, and the indexes that those need.
+    pub views: bool,
+}
+
 /// Makes the database when it is missing, the tables, and the rows, on so many connections at once.
 ///
 /// # Errors
 /// The server's; among them that the tables are there already.
-pub fn run(
-    site: &SiteArgs,
-    scale: Scale,
-    (schema, engine): (Schema, Option<&str>),
-    inflight: u16,
-) -> Result<(), Fault> {
-    let engine = engine.map(engine_clause).transpose()?.unwrap_or_default();
+pub fn run(site: &SiteArgs, scale: Scale, tables: &Tables<'_>, inflight: u16) -> Result<(), Fault> {
+    let engine = tables
+        .engine
+        .map(engine_clause)
+        .transpose()?
+        .unwrap_or_default();
     let options = link::options(&site.url)?;
     let Some(name) = options.get_db_name() else {
         return Err(Fault::Other(format!(
@@ -39,8 +48,13 @@ pub fn run(
         "CREATE DATABASE IF NOT EXISTS `{quoted}` CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
     ))?;
     link.command(&format!("USE `{quoted}`"))?;
-    for statement in schema.statements() {
+    for statement in tables.schema.statements() {
         link.command(&format!("{statement}{engine}"))?;
+    }
+    if tables.views {
+        for index in views::indexes() {
+            link.command(index)?;
+        }
     }
     let links: Result<Vec<Link>, Fault> = (1..inflight.max(1))
         .map(|_| Link::open(&site.url, password, true))
@@ -49,6 +63,11 @@ pub fn run(
     links.push(link);
     let statements: Vec<String> = seed::statements(scale, site.seed).collect();
     send(&mut links, &statements)?;
+    if let Some(link) = links.first_mut().filter(|_| tables.views) {
+        for view in views::statements() {
+            link.command(&view)?;
+        }
+    }
     eprintln!("bench: filled {name} at scale {}", scale.0);
     Ok(())
 }

@@ -42,6 +42,7 @@ pub fn lobsters(command: &LobstersCommand) -> Result<ExitCode, Fault> {
             site,
             annotated,
             engine,
+            views,
             inflight,
         } => {
             let schema = if *annotated {
@@ -49,7 +50,12 @@ pub fn lobsters(command: &LobstersCommand) -> Result<ExitCode, Fault> {
             } else {
                 Schema::Plain
             };
-            fill::run(site, scale(site)?, (schema, engine.as_deref()), *inflight)?;
+            let tables = fill::Tables {
+                schema,
+                engine: engine.as_deref(),
+                views: *views,
+            };
+            fill::run(site, scale(site)?, &tables, *inflight)?;
         }
         LobstersCommand::Run(args) => {
             let only = args.only.as_deref().map(kind).transpose()?;

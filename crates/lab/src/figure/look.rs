@@ -80,6 +80,16 @@ impl Look {
         }
     }
 
+    /// The same in a darker shade of its colour, where more than five things are compared.
+    #[must_use]
+    pub fn darker(self) -> Self {
+        let (red, green, blue) = self.colour;
+        Self {
+            colour: (red / 2, green / 2, blue / 2),
+            ..self
+        }
+    }
+
     /// The same without markers.
     #[must_use]
     pub fn plain(self) -> Self {

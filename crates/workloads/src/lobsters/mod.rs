@@ -21,8 +21,9 @@
 //! On the first five the site can show its reader's notifications, two statements more
 //! ([`Page::with_notifications`]).
 //!
-//! Where to look: [`schema`] for the tables, [`seed`] for their rows, [`Sampler`] for who
-//! votes how much, [`Mix`] for the requests, [`Page`] for their statements.
+//! Where to look: [`schema`] for the tables, [`seed`] for their rows, [`views`] for
+//! views over them, [`Sampler`] for who votes how much, [`Mix`] for the requests, [`Page`] for
+//! their statements.
 
 mod mix;
 mod notifications;
@@ -31,6 +32,7 @@ mod reading;
 mod sampler;
 pub mod schema;
 pub mod seed;
+pub mod views;
 mod writing;
 
 pub use mix::{Action, Counters, Kind, Mix, Request};

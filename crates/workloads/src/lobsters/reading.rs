@@ -261,6 +261,13 @@ fn mark_read(visit: &Visit<'_>, story: i64, ribbon: Option<i64>) -> Statement {
     }
 }
 
+/// The tag that stands most often at the stories of an author.
+pub(super) const MOST_USED_TAG: &str = "SELECT tags.id, stories.user_id, count(*) AS `count` FROM tags \
+    INNER JOIN taggings ON tags.id = taggings.tag_id \
+    INNER JOIN stories ON taggings.story_id = stories.id \
+    WHERE tags.inactive = 0 AND stories.user_id = ? \
+    GROUP BY tags.id, stories.user_id ORDER BY `count` DESC LIMIT 1";
+
 /// Someone's profile.
 pub(super) fn user(facts: &mut Facts, user: i64, step: usize, answer: &Answer) -> Step {
     match step {
@@ -275,16 +282,8 @@ pub(super) fn user(facts: &mut Facts, user: i64, step: usize, answer: &Answer) -
             };
             facts.author = author;
             Step::Send(
-                Statement::prepared(
-                    "most used tag",
-                    "SELECT tags.id, stories.user_id, count(*) AS `count` FROM tags \
-                     INNER JOIN taggings ON tags.id = taggings.tag_id \
-                     INNER JOIN stories ON taggings.story_id = stories.id \
-                     WHERE tags.inactive = 0 AND stories.user_id = ? \
-                     GROUP BY tags.id, stories.user_id ORDER BY `count` DESC LIMIT 1",
-                    vec![author.into()],
-                )
-                .ordered(&["count"]),
+                Statement::prepared("most used tag", MOST_USED_TAG, vec![author.into()])
+                    .ordered(&["count"]),
             )
         }
         2 => key_value(format!("user:{}:stories_submitted", facts.author)),

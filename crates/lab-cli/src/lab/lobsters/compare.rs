@@ -160,9 +160,3 @@ pub fn ratio_claim(
         (Measured::ratio(ratio, said), holds(ratio))
     })
 }
-
-/// A claim about a system that is to come.
-pub fn to_come(source: Source, says: &str, system: System) -> Option<Claim> {
-    let why = system.to_come()?;
-    Some(Claim::open(source, says, why))
-}

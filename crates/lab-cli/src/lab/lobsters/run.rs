@@ -237,6 +237,9 @@ impl Turn {
         if self.server.system.has_owners() {
             command.arg("--annotated");
         }
+        if self.server.system.has_views() {
+            command.arg("--views");
+        }
         let began = Instant::now();
         self.output(command)?;
         self.ran.fill_seconds = began.elapsed().as_secs_f64();

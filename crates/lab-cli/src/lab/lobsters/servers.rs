@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -19,6 +20,8 @@ const INSTALL_PATIENCE: Duration = Duration::from_secs(300);
 const PORTS_TRIED: usize = 5;
 /// InnoDB's memory where tables are MyRocks'.
 const OTHER_ENGINE_MIB: u32 = 16;
+/// The master key of a vault whose rows are made up.
+const MASTER_KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n";
 /// MyRocks as MariaDB loads it.
 const MYROCKS: &str = "ha_rocksdb.so";
 /// Where MariaDB's plug-ins are, unless the environment names another directory.
@@ -296,6 +299,9 @@ impl Home {
             .arg("--data")
             .arg(self.data())
             .args(["--block-cache-mb", &cache_mib.to_string()]);
+        if system.is_sealed() {
+            self.seal(&mut command)?;
+        }
         let mut process = Process::spawn("server", &self.0, command)?;
         let address = process.prints("MySQL  ")?;
         let port = address.trim().rsplit(':').next().unwrap_or_default();
@@ -303,6 +309,21 @@ impl Home {
         let port =
             port.map_err(|error| process.failed(&format!("listens at '{address}': {error}")))?;
         Ok(self.server(system, process, port))
+    }
+
+    /// Gives a server of ManxDB a vault and a master key.
+    fn seal(&self, command: &mut Command) -> Result<(), String> {
+        let [vault, mirror, key] =
+            ["vault", "vault-mirror", "master-key"].map(|name| self.0.join(name));
+        fs::write(&key, MASTER_KEY).map_err(|error| format!("{}: {error}", key.display()))?;
+        let private = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(&key, private)
+            .map_err(|error| format!("{}: {error}", key.display()))?;
+        command
+            .arg(flag("--vault", vault))
+            .arg(flag("--vault-mirror", mirror))
+            .arg(flag("--master-key-file", key));
+        Ok(())
     }
 
     fn server(&self, system: System, process: Process, port: u16) -> Server {

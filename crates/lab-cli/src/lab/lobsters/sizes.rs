@@ -131,6 +131,7 @@ fn claims(_: &Design<Reading>, data: &Data<Reading>) -> Vec<Claim> {
     let mut claims = vec![
         growth(&compared, System::Manxdb),
         growth(&compared, System::Annotated),
+        growth(&compared, System::Views),
         axis(&compared),
     ];
     if compared.sites().len() < 2 {

@@ -1,4 +1,4 @@
-//! The systems that are compared: which there are, how each looks, and which are still to come.
+//! The systems that are compared: which there are, and how each looks.
 
 use manxdb_lab::figure::{Look, Shape};
 use serde::{Deserialize, Serialize};
@@ -15,11 +15,11 @@ pub enum System {
     Manxdb,
     /// ManxDB, rows with owners.
     Annotated,
-    /// ManxDB, queries of each page answered by views.
+    /// ManxDB, statements that join or group answered by views.
     Views,
-    /// ManxDB, rows sealed under keys of their owners.
+    /// ManxDB, rows with owners, sealed under their keys.
     Sealed,
-    /// Both: what the published system is.
+    /// Owners, seals and views: what the published system is.
     SealedViews,
 }
 
@@ -35,12 +35,6 @@ impl System {
         Self::SealedViews,
     ];
 
-    /// Those that can be run.
-    pub fn there() -> Vec<Self> {
-        let all = Self::ALL.into_iter();
-        all.filter(|system| system.to_come().is_none()).collect()
-    }
-
     /// For people.
     pub fn title(self) -> &'static str {
         match self {
@@ -54,16 +48,6 @@ impl System {
         }
     }
 
-    /// What ManxDB cannot do yet, if that is what this system is.
-    pub fn to_come(self) -> Option<&'static str> {
-        match self {
-            Self::Innodb | Self::Myrocks | Self::Manxdb | Self::Annotated => None,
-            Self::Views => Some("ManxDB has no views that it keeps up to date yet"),
-            Self::Sealed => Some("ManxDB does not seal rows yet"),
-            Self::SealedViews => Some("ManxDB neither seals rows nor keeps views up to date yet"),
-        }
-    }
-
     /// Whether it is one of ManxDB's.
     pub fn is_manxdb(self) -> bool {
         !matches!(self, Self::Innodb | Self::Myrocks)
@@ -72,6 +56,16 @@ impl System {
     /// Whether its tables name the owners of rows.
     pub fn has_owners(self) -> bool {
         matches!(self, Self::Annotated | Self::Sealed | Self::SealedViews)
+    }
+
+    /// Whether rows of people are encrypted under their keys.
+    pub fn is_sealed(self) -> bool {
+        matches!(self, Self::Sealed | Self::SealedViews)
+    }
+
+    /// Whether statements that join or group are answered by materialized views.
+    pub fn has_views(self) -> bool {
+        matches!(self, Self::Views | Self::SealedViews)
     }
 
     /// What its tables' engine is called, where there are several.
@@ -89,9 +83,14 @@ impl System {
             Self::Innodb => 4,
             Self::Myrocks => 1,
             Self::Manxdb | Self::Views => 0,
-            Self::Annotated | Self::SealedViews => 2,
-            Self::Sealed => 3,
+            Self::Annotated => 2,
+            Self::Sealed | Self::SealedViews => 3,
         };
-        Look::of(number).shaped(shape)
+        let look = Look::of(number).shaped(shape);
+        if self.has_views() {
+            look.darker()
+        } else {
+            look
+        }
     }
 }

@@ -123,7 +123,7 @@ impl Trial {
     /// What all trials of a scale have in common.
     pub fn of(scale: Scale, seed: u64) -> Self {
         Self {
-            systems: System::there(),
+            systems: System::ALL.to_vec(),
             comparison: Comparison::None,
             site: scale.pick(0.01, 0.25, SITE),
             rate: Rate::Given(REQUESTS),
