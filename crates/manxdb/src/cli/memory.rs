@@ -100,7 +100,7 @@ pub struct MemoryArgs {
     /// Largest transaction, in KiB [default: 512]
     #[arg(long, env = "MANXDB_MEMORY_LOG_KB", value_name = "KIB")]
     pub log_kb: Option<u64>,
-    /// Versions kept of each row, for transactions that began before the newest [default: 8]
+    /// Versions kept of each row, for transactions that began before the newest [default: 4]
     #[arg(long, env = "MANXDB_MEMORY_VERSIONS", value_name = "NUMBER")]
     pub versions: Option<u16>,
     /// Bytes of a row; longer ones are cut into pieces [default: 256]

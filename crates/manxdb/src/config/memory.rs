@@ -137,7 +137,7 @@ fn settle(r: &mut Resolver<'_>, args: &MemoryArgs, keys: &Keys) -> Result<Memory
         log_copies: pick!(r, args, keys, log_copies, log_copies, plain),
         log_bytes: times("log_kb", pick!(r, args, keys, log_kb, 512, plain), 1 << 10)?,
         log_slots,
-        versions: pick!(r, args, keys, versions, 8, plain),
+        versions: pick!(r, args, keys, versions, 4, plain),
         value: pick!(r, args, keys, row_bytes, 256, plain),
         node: pick!(r, args, keys, node_bytes, 8192, plain),
         lease: Nanos(times("lease_ms", lease_ms, 1_000_000)?),

@@ -47,7 +47,7 @@ pub(super) struct ChunkRegions {
 pub(super) struct Chunk;
 
 impl Chunk {
-    pub(super) const RECORDS: u64 = 256;
+    pub(super) const RECORDS: u64 = 2048;
     pub(super) const NODES: u64 = NODES_LEAST + Self::RECORDS / RECORDS_A_NODE;
 }
 
@@ -57,13 +57,14 @@ pub(super) struct ExtentPair {
     pub(super) nodes: Extent,
 }
 
-/// Records to a node on average, also after splits.
-const RECORDS_A_NODE: u64 = 4;
+/// Records to a node: with nodes of 8 KiB that are half full, keys of 48 bytes on average. Where keys are
+/// longer, memory for nodes is given away before memory for records.
+const RECORDS_A_NODE: u64 = 64;
 /// Nodes that come with any room beside those that are asked for: enough for the splits of one key.
 const NODES_LEAST: u64 = 32;
 
 /// Records that are taken room for at once, at least.
-const RECORDS_LEAST: u64 = 256;
+const RECORDS_LEAST: u64 = 1024;
 
 /// Takes room for so many records and nodes at least, on one of the servers, or chunk regions; `first` is a
 /// number by chance, which says where to look first.

@@ -506,7 +506,7 @@ mod tests {
                 servers,
                 replicas,
                 log_copies: replicas,
-                bytes: 64 << 20,
+                bytes: 256 << 20,
                 places: 30,
                 ..GEOMETRY
             };

@@ -122,3 +122,37 @@ impl RegionLayout {
         GeometryError::Small(self.geometry.bytes, self.geometry.places, taken, least)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::geometry::tests::GEOMETRY;
+    use super::*;
+
+    /// Bytes of a server for each record that it has a copy of.
+    fn bytes_a_record(bytes: u64) -> u64 {
+        let geometry = Geometry {
+            servers: 4,
+            replicas: 3,
+            log_copies: 3,
+            places: 32,
+            log_bytes: 512 << 10,
+            value: 256,
+            node: 8192,
+            bytes,
+            ..GEOMETRY
+        };
+        let layout = RegionLayout::of(geometry, 4096).unwrap();
+        let records = layout.chunk_regions * layout.chunks * Chunk::RECORDS;
+        let copies = u64::from(geometry.replicas);
+        bytes * u64::from(geometry.servers) / (records * copies)
+    }
+
+    #[test]
+    fn a_record_takes_little_more_than_its_versions() {
+        // Four versions of 256 bytes, with what a lost server had kept free.
+        for megabytes in [256, 1024] {
+            let each = bytes_a_record(megabytes << 20);
+            assert!(each <= 2750, "{megabytes} MiB: {each} bytes a record");
+        }
+    }
+}

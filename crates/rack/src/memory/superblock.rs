@@ -16,7 +16,7 @@ use super::plan::SUPERBLOCK;
 
 const MAGIC: [u8; 8] = *b"MANXROWS";
 /// Of what lies behind it, too.
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
 /// Bytes of the longest name.
 pub const NAME_MAX: usize = 64;
 

@@ -26,10 +26,28 @@ use crate::memory::{JoinedClient, MemoryError, Source};
 /// Nodes of the tree that a client should have for a commit beside those of its leaves: for what is
 /// split above them.
 const NODES_LEAST: u64 = 16;
+/// Bytes of an entry of a node beside the key of a row, about: what tells a row from a piece of one, the
+/// number of the piece, the length of the key, and the address of the record.
+pub(super) const ENTRY_BYTES: u64 = 16;
 /// Between two looks at places that are to be kept while others are taken.
 const LOOK: Duration = Duration::from_millis(5);
 /// Losses, one after the other, that one piece of work may meet.
 const TRIES_MAX: u32 = 8;
+
+/// What a commit may need room for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Room {
+    pub(super) records: u64,
+    /// Bytes of the entries of the tree that lead to them.
+    pub(super) entries_bytes: u64,
+}
+
+impl Room {
+    /// Nodes of so many bytes that its entries may split: a node that was split is half full.
+    fn nodes(self, node_bytes: u64) -> u64 {
+        NODES_LEAST + (2 * self.entries_bytes).div_ceil(node_bytes.max(1))
+    }
+}
 
 /// A client; or nobody, where one has met a fault.
 type Slot<F> = Option<Joined<F>>;
@@ -219,16 +237,17 @@ impl<F: Fabric + Send> Clients<F> {
         }
     }
 
-    /// Has room made for so many records that a client may add; who only deletes needs none.
+    /// Has room made for what a client may add; who only deletes needs none.
     pub(super) fn make_room(
         &self,
         client: &mut Client<Driver<F>>,
-        records: u64,
+        room: Room,
     ) -> Result<(), TxnError> {
+        let records = room.records;
         let Some(source) = self.source.as_ref().filter(|_| records > 0) else {
             return Ok(());
         };
-        let wanted = (records, NODES_LEAST + records / 4);
+        let wanted = (records, room.nodes(client.node_bytes()));
         self.recycle(client, wanted)?;
         match source.refill(client, wanted) {
             // Few commits split as many nodes; one that does says so.

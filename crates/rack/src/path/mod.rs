@@ -43,7 +43,7 @@ use manxdb_txn::{
 };
 use parking_lot::Mutex;
 
-use self::clients::Clients;
+use self::clients::{Clients, ENTRY_BYTES, Room};
 pub(crate) use self::gc::advance_watermark;
 use self::long::ROWS;
 use crate::drive::{Driver, now};
@@ -303,7 +303,7 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
 
     /// Tries to commit what others are in the way of only by accident.
     fn commit(&self, intent: &Intent) -> Result<Version, TxnError> {
-        let records = self.records_of(intent);
+        let room = self.room_of(intent);
         let until = Instant::now() + durable::PATIENCE;
         let mut wait = None;
         let mut tries = 0;
@@ -315,7 +315,7 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
                     wait = client.wait();
                     return Ok(Ok(()));
                 }
-                self.clients.make_room(client, records)?;
+                self.clients.make_room(client, room)?;
                 match self.try_to_commit(client, intent)? {
                     Err(failure) if !failure.is_conflict() => Err(failed(failure)),
                     done => {
@@ -338,14 +338,18 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
         }
     }
 
-    /// Records that an intent may need room for, if all that it writes is new.
-    fn records_of(&self, intent: &Intent) -> u64 {
+    /// What an intent may need room for, if all that it writes is new.
+    fn room_of(&self, intent: &Intent) -> Room {
         let piece = self.value_max as u64 + 1;
-        let each = |value: &Option<Vec<u8>>| match value {
-            None => 0,
-            Some(value) => 1 + value.len() as u64 / piece + 1,
-        };
-        intent.writes.iter().map(|(_, value)| each(value)).sum()
+        let written = intent.writes.iter();
+        let written = written.filter_map(|(key, value)| Some((key, value.as_ref()?)));
+        written.fold(Room::default(), |room, (key, value)| {
+            let records = 1 + value.len() as u64 / piece + 1;
+            Room {
+                records: room.records + records,
+                entries_bytes: room.entries_bytes + records * (key.len() as u64 + ENTRY_BYTES),
+            }
+        })
     }
 
     /// Waits until what somebody has seen is on disk for good, if anybody writes it there.

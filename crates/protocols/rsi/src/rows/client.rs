@@ -80,6 +80,12 @@ impl<C: Carrier> Client<C> {
         &mut self.carrier
     }
 
+    /// Bytes of a node of the tree.
+    #[must_use]
+    pub fn node_bytes(&self) -> u64 {
+        self.keyspace.tree.layout().sizes().1 as u64
+    }
+
     /// Places that it has left: for records, and for nodes.
     #[must_use]
     pub fn left(&self) -> (u64, u64) {

@@ -274,6 +274,9 @@ fn what_a_disk_has_lost_is_copied_from_memory_with_replicas() {
     a_gap_is_closed(REPLICATED);
 }
 
+/// More rows than memory has room for.
+const NEW_MAX: u32 = 200_000;
+
 /// A commit that has no room in a log, whose keys had been entered by then: nobody has ever written the
 /// records that they lead to, and nobody else gets these when all memory was gone.
 fn what_keys_lead_to_is_nobody_elses(geometry: Geometry) {
@@ -298,7 +301,7 @@ fn what_keys_lead_to_is_nobody_elses(geometry: Geometry) {
     let rack = Rack::start(geometry, disk.path(), u64::MAX);
     let path = rack.path(11);
     let mut model = Model::new();
-    for rows in rows("new", 100_000).chunks(50) {
+    for rows in rows("new", NEW_MAX).chunks(50) {
         match submit(&path, ReadSet::default(), rows, Durability::Async) {
             Ok(_) => {}
             // All is somebody's.
@@ -308,7 +311,8 @@ fn what_keys_lead_to_is_nobody_elses(geometry: Geometry) {
         let there = rows.iter().cloned();
         model.extend(there.filter_map(|(key, row)| Some((key, row?))));
     }
-    assert!(model.len() < 100_000, "there is more memory than that");
+    let added = u32::try_from(model.len()).unwrap();
+    assert!(added < NEW_MAX, "there is more memory than that");
     assert_eq!(all(&path), model);
 }
 
@@ -319,7 +323,7 @@ fn what_keys_lead_to_is_nobody_elses_when_it_was_never_written() {
 
 #[test]
 fn what_keys_lead_to_is_nobody_elses_with_replicas() {
-    // So much that a shelf has several lots.
+    // So much that a region has several chunks.
     what_keys_lead_to_is_nobody_elses(Geometry {
         bytes: 66 << 20,
         ..REPLICATED
