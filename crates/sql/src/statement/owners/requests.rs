@@ -107,16 +107,41 @@ pub(crate) fn put_hold(txn: &Transaction, hold: &Hold) -> SqlResult<u64> {
             format!("There are {LISTED_MAX} holds, which is as many as may be: GDPR RELEASE some");
         return Err(SqlError::new(51008, "HY000", text));
     }
-    let number = match txn.get(NEXT_HOLD, ReadMode::Update)? {
-        None => 1,
-        Some(stored) => {
-            let stored = stored.as_slice().try_into();
-            u64::from_be_bytes(stored.map_err(|_| damaged("the counter of holds"))?)
-        }
-    };
+    let number = next_hold(txn)?;
     txn.put(NEXT_HOLD.to_vec(), (number + 1).to_be_bytes().to_vec())?;
     txn.put(numbered(HOLDS, number), encode(hold)?)?;
     Ok(number)
+}
+
+fn next_hold(txn: &Transaction) -> SqlResult<u64> {
+    let Some(stored) = txn.get(NEXT_HOLD, ReadMode::Update)? else {
+        return Ok(1);
+    };
+    let stored = stored.as_slice().try_into();
+    Ok(u64::from_be_bytes(
+        stored.map_err(|_| damaged("the counter of holds"))?,
+    ))
+}
+
+/// A hold of this number was made elsewhere: new ones have greater numbers.
+///
+/// # Errors
+/// 1712 for a damaged counter; storage.
+pub(crate) fn hold_is_used(txn: &Transaction, number: u64) -> SqlResult<()> {
+    let next = next_hold(txn)?.max(number.saturating_add(1));
+    Ok(txn.put(NEXT_HOLD.to_vec(), next.to_be_bytes().to_vec())?)
+}
+
+/// Notes a hold that was made elsewhere, under its number ([`hold_is_used`]).
+///
+/// # Errors
+/// 1712 for a damaged counter; storage.
+pub(crate) fn put_hold_again(txn: &Transaction, number: u64, hold: &Hold) -> SqlResult<()> {
+    assert!(
+        number < next_hold(txn)?,
+        "the number of a hold that was made elsewhere is given to no other"
+    );
+    Ok(txn.put(numbered(HOLDS, number), encode(hold)?)?)
 }
 
 /// A hold is over.

@@ -265,6 +265,68 @@ fn a_store_from_before_a_forget_does_not_show_the_person() {
 }
 
 #[test]
+fn a_store_from_before_a_hold_has_it_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
+    let (keys, audit): (Arc<MemoryDisk>, Arc<MemoryDisk>) = Default::default();
+    let open = |folder: &std::path::Path| -> Arc<Instance> {
+        instance_audited(durable(folder), keys.clone(), audit.clone(), MASTER).0
+    };
+    let instance = open(&data);
+    let mut client = connect(&instance, "root");
+    client.run(SCHEMA);
+    client.run("INSERT INTO users VALUES (3, 'c'), (4, 'd'), (5, 'e')");
+    client.run("GDPR HOLD users 4 REASON 'before'; GDPR FORGET users 5 GRACE 9 DAY");
+    drop((client, instance));
+    restored(&data, &copy);
+    let instance = open(&data);
+    let mut client = connect(&instance, "root");
+    client.run(
+        "USE d; GDPR HOLD users 1 REASON 'case 7'; GDPR HOLD users 2 ON posts REASON 'case 8'",
+    );
+    client.run("GDPR FORGET users 3 REASON 'mail' GRACE 8 DAY");
+    client.run("GDPR RELEASE users 4; GDPR UNDO users 5");
+    assert_eq!(client.rows("SELECT id FROM posts"), [["1"], ["2"], ["3"]]);
+    let (held, requests) = (
+        client.rows("SHOW GDPR HOLDS"),
+        client.rows("SHOW GDPR REQUESTS"),
+    );
+    assert_eq!((held.len(), requests.len()), (2, 1), "{requests:?}");
+    drop((client, instance));
+    let instance = open(&copy);
+    let mut client = connect(&instance, "root");
+    client.run("USE d");
+    assert_eq!(client.rows("SHOW GDPR HOLDS"), held);
+    assert_eq!(
+        client.rows("SHOW GDPR REQUESTS"),
+        requests,
+        "it is due when it was"
+    );
+    assert_eq!(client.error("GDPR FORGET users 1").code, 51008);
+    client.run("GDPR FORGET users 2");
+    assert_eq!(client.rows("SELECT id FROM posts"), [["1"], ["2"], ["3"]]);
+    assert_eq!(
+        client.rows("SELECT id, sender FROM mails"),
+        [["1", "1"], ["2", "NULL"]]
+    );
+    for fenced in [2, 3] {
+        let insert = format!("INSERT INTO posts VALUES (9, {fenced}, '')");
+        assert_eq!(client.error(&insert).code, 51002, "{fenced}");
+    }
+    client.run("INSERT INTO posts VALUES (5, 5, ''); GDPR UNDO users 3; INSERT INTO posts VALUES (6, 3, '')");
+    client.run("GDPR FORGET users 4");
+    let answer = format!("{:?}", client.run("GDPR HOLD users 3 REASON 'case 9'"));
+    assert!(answer.contains("hold 4"), "{answer}");
+    client.run("GDPR RELEASE users 2");
+    assert_eq!(
+        client.rows("SELECT id FROM posts"),
+        [["1"], ["2"], ["5"], ["6"]]
+    );
+    let audit = client.rows("SHOW GDPR AUDIT");
+    assert!(audit.iter().all(|row| row[5] == "whole"), "{audit:?}");
+}
+
+#[test]
 fn people_whose_rows_were_never_sealed_are_forgotten_again_too() {
     // The rows are plain: the server had no vault when they were written, and did not come to seal them.
     let folder = tempfile::tempdir().expect("a folder");

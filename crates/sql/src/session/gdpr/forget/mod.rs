@@ -431,6 +431,27 @@ impl Session {
         subjects::put_request(txn, number, &request)
     }
 
+    /// A request of a newer store, as its record has it.
+    pub(super) fn request_again(
+        &self,
+        table: &Table,
+        suffix: &[u8],
+        event: &AuditEvent,
+        asked_at_micros: Option<i64>,
+    ) -> ForgetRequest {
+        let whom = Forgotten {
+            database: table.database.clone(),
+            table: table.name.clone(),
+            id: Vec::new(),
+            asked_by: event.by.clone().unwrap_or_default(),
+            reason: event.reason.clone(),
+            is_asked: false,
+        };
+        let mut request = self.new_request(table.id.0, &whom, suffix);
+        request.asked_at_micros = asked_at_micros.unwrap_or(request.asked_at_micros);
+        request
+    }
+
     fn new_request(&self, table_id: u32, whom: &Forgotten, suffix: &[u8]) -> ForgetRequest {
         ForgetRequest {
             database: whom.database.clone(),

@@ -1,12 +1,16 @@
-//! A store that is older than the audit beside the vault, as one from a backup is, learns who was forgotten
-//! since, before anybody is served.
+//! A store that is older than the audit beside the vault, as one from a backup is, learns who was forgotten,
+//! and what was held, since, before anybody is served.
 //!
 //! 1. The records it lacks are taken over, in one transaction that notes that they are to be replayed.
-//! 2. People whom they say were forgotten, and who are here and readable, are forgotten again.
-//! 3. Rows whose key is erased are removed with their index entries: nobody can read them.
-//! 4. Links to them are cleared where they may be NULL.
+//! 2. Holds and waiting requests that have ended since end here; those that were made since are made again.
+//! 3. People whom the records say were forgotten, and who are here and readable, are forgotten again, but for
+//!    what is held.
+//! 4. Rows whose key is erased are removed with their index entries: nobody can read them.
+//! 5. Links to them are cleared where they may be NULL.
 //!
-//! Each step may run twice: a crash begins at step 2 again.
+//! Each step may run twice: a crash begins at step 2 again. [`orders`] says what the records ask for.
+
+mod orders;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -24,9 +28,10 @@ use crate::error::{SqlError, SqlResult};
 use crate::parser::quote_name;
 use crate::session::instance::Instance;
 use crate::session::session::Session;
-use crate::statement::owners::audit;
-use crate::statement::owners::subjects;
+use crate::statement::owners::requests as waiting;
+use crate::statement::owners::{audit, subjects};
 use crate::types::Value;
+use orders::{Orders, Person};
 
 /// Keys read or deleted at a time.
 const PAGE: usize = 1_000;
@@ -34,8 +39,8 @@ const PAGE: usize = 1_000;
 /// Takes a key and its value.
 pub(super) type Each<'a> = dyn FnMut(&[u8], &[u8]) -> SqlResult<()> + 'a;
 
-/// A row of a person who was forgotten: its table, its key behind the table's prefix, and the request.
-type Returned = (Arc<Table>, Vec<u8>, u64);
+/// The rows of people whom records name: the table of each, and the key behind the table's prefix.
+type Returned = BTreeMap<Person, (Arc<Table>, Vec<u8>)>;
 
 /// By table, the keys of rows that were removed, behind the table's prefix.
 type Removed = BTreeMap<TableId, (Arc<Table>, BTreeSet<Vec<u8>>)>;
@@ -97,8 +102,11 @@ impl Instance {
             }
             for record in missing {
                 audit::put(txn, record)?;
-                let request = record.event().and_then(|event| event.request);
+                let event = record.event();
+                let numbers = event.map(|event| (event.request, event.hold));
+                let (request, hold) = numbers.unwrap_or_default();
                 subjects::request_is_used(txn, request.unwrap_or(0))?;
+                waiting::hold_is_used(txn, hold.unwrap_or(0))?;
             }
             Ok(())
         })
@@ -129,27 +137,28 @@ impl Instance {
     fn replay_from(self: &Arc<Self>, from: u64) -> SqlResult<()> {
         let txn = self.store.begin();
         txn.declare_read_only();
-        let mut forgotten: BTreeMap<(u32, String), u64> = BTreeMap::new();
-        for event in audit::behind(&txn, from)?
-            .iter()
-            .filter_map(AuditRecord::event)
-        {
-            let is_end = matches!(
-                event.kind,
-                AuditKind::Done | AuditKind::PutOff | AuditKind::Replayed
-            );
-            if let (true, Some(table), Some(subject), Some(request)) =
-                (is_end, event.table_id, event.subject, event.request)
-            {
-                forgotten.insert((table, subject), request);
-            }
-        }
-        let people = self.people_who_are_here(&txn, &forgotten)?;
+        let records = audit::behind(&txn, from)?;
+        let orders = Orders::of(records.iter().filter_map(AuditRecord::event));
+        let people = self.people_who_are_here(&txn, &orders)?;
         drop(txn);
         let mut session = self.own_session("gdpr@localhost");
         session.is_replaying = true;
-        for (table, suffix, request) in people {
-            session.forget_again(&table, &suffix, request)?;
+        self.in_transaction(|txn| orders.end(txn))?;
+        for (number, (person, event)) in &orders.holds {
+            match people.get(person) {
+                Some((table, suffix)) => session.hold_again((table, suffix), *number, event)?,
+                None => tracing::warn!(hold = *number, "whom a hold is on is not in this store"),
+            }
+        }
+        for (number, (person, event)) in &orders.waiting {
+            if let Some((table, suffix)) = people.get(person) {
+                session.wait_again((table, suffix), *number, event)?;
+            }
+        }
+        for (person, request) in &orders.forgotten {
+            if let Some((table, suffix)) = people.get(person) {
+                session.forget_again(table, suffix, *request)?;
+            }
         }
         let removed = self.remove_unreadable()?;
         session.clear_links(&removed)?;
@@ -168,14 +177,11 @@ impl Instance {
         Ok(())
     }
 
-    /// Rows of people who were forgotten, with the requests.
-    fn people_who_are_here(
-        &self,
-        txn: &Transaction,
-        forgotten: &BTreeMap<(u32, String), u64>,
-    ) -> SqlResult<Vec<Returned>> {
-        let mut people = Vec::new();
-        if forgotten.is_empty() {
+    /// Rows of people whom something is to be done for.
+    fn people_who_are_here(&self, txn: &Transaction, orders: &Orders) -> SqlResult<Returned> {
+        let mut people = BTreeMap::new();
+        let wanted = orders.people();
+        if wanted.is_empty() {
             return Ok(people);
         }
         let key = self.proof_key()?;
@@ -185,9 +191,9 @@ impl Instance {
         for table in tables.filter(|table| table.data_subject) {
             scan(txn, &encoding::index_prefix(table, 0), &mut |row, _| {
                 let suffix = row.get(KEY_HEAD..).unwrap_or_default();
-                let subject = key.subject(table.id.0, &subjects::hash(suffix));
-                if let Some(request) = forgotten.get(&(table.id.0, subject)) {
-                    people.push((Arc::clone(table), suffix.to_vec(), *request));
+                let person = (table.id.0, key.subject(table.id.0, &subjects::hash(suffix)));
+                if wanted.contains(&person) {
+                    people.insert(person, (Arc::clone(table), suffix.to_vec()));
                 }
                 Ok(())
             })?;
