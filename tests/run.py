@@ -30,8 +30,9 @@ def parse_arguments():
     parser.add_argument("--server", choices=("manxdb", "mariadb"), default="manxdb",
                         help="mariadb: checks the tests themselves")
     parser.add_argument("--binary", help="an already built manxdb")
-    parser.add_argument("--jobs", type=int, choices=range(1, 17), metavar="N", default=min(2, os.cpu_count() or 1),
-                        help="how many suites run at once (default: 2, or 1 on one processor)")
+    parser.add_argument("--jobs", type=int, choices=range(1, 17), metavar="N", default=3 if (os.cpu_count() or 1) > 1 else 1,
+                        help="how many suites run at once (default: 3, which wait more than they work, or 1 on "
+                             "one processor)")
     parser.add_argument("--list", action="store_true", help="prints the suites")
     parser.add_argument("suite_arguments", nargs="*", help="after --: passed on to the suites")
     return parser.parse_args()

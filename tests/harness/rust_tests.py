@@ -18,8 +18,9 @@ BUILD = ("cargo", "test", "--workspace", *FEATURES, "--no-run")
 RESULT = re.compile(r"^test (?P<name>\S+)( - should panic)? \.\.\. (?P<word>ok|FAILED|ignored)(?P<why>.*?)"
                     r"( <(?P<seconds>[\d.]+)s>)?$")
 SUMMARY = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
-# Programs whose tests wait for leases, restarts and other processes most of the time.
-WAITING = {"compaction/faults"}
+# Programs whose tests wait for leases, disks and other processes most of the time.
+WAITING = {"compaction/edge", "compaction/faults", "compaction/pool", "compaction/stores", "curp-sql/it",
+           "gateway/idle_connections", "storage", "storage/crash", "storage/it"}
 # Programs that run now.
 RUNNING = set()
 

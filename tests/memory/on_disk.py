@@ -385,7 +385,7 @@ def files_of_other_settings_are_refused_by_name():
         expect(server.stop(), 0, server.log_tail())
         for memory in rack.memory:
             expect(memory.end(signal.SIGTERM), 0)
-        for flags, words in [({"--versions": 5}, "the number of versions is 5 here and 8 in"),
+        for flags, words in [({"--versions": 5}, "the number of versions is 5 here and 4 in"),
                              ({"--name": "bank"}, "the name of the database is 'bank' here and 'manxdb' in"),
                              ({"--size-mb": 256}, "the size of memory in bytes is 268435456 here and")]:
             other = Memory(rack.directory, 0, 2, {**SIZES, "--disk": rack.disk, **flags})
