@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 pub(super) const MASTER: &str = "3333333333333333333333333333333333333333333333333333333333333333";
 
-const SCHEMA: &str = "CREATE DATABASE d; USE d;
+pub(super) const SCHEMA: &str = "CREATE DATABASE d; USE d;
     CREATE DATA_SUBJECT TABLE users (id INT PRIMARY KEY, name VARCHAR(20));
     CREATE TABLE orders (id INT PRIMARY KEY, user_id INT NOT NULL OWNED_BY users (id), note TEXT);
     CREATE TABLE invoices (id INT PRIMARY KEY, order_id INT NOT NULL OWNED_BY orders (id), paid DATE,

@@ -216,7 +216,7 @@ impl Session {
                     session.hold_event(AuditKind::Released, *number, hold, &whom.asked_by)?;
                 audit::append(txn, &event)?;
             }
-            let waits = session.put_off_request(&person)?;
+            let waits = session.put_off_is_due(&person)?;
             Ok((holds.len(), waits))
         })?;
         self.instance().mirror_audit()?;
@@ -238,8 +238,9 @@ impl Session {
         })
     }
 
-    /// The request that has put off rows of a person, and how many rows it has changed.
-    fn put_off_request(&self, person: &PersonKey) -> SqlResult<Option<(u64, u64)>> {
+    /// The request that has put off rows of a person, and how many rows it has changed. It is due from now
+    /// on: whatever becomes of this process, it goes on.
+    fn put_off_is_due(&self, person: &PersonKey) -> SqlResult<Option<(u64, u64)>> {
         let txn = self.open_transaction()?;
         let SubjectState::Forgetting(number) = subjects::state(txn, person.table, &person.suffix)?
         else {
@@ -247,7 +248,12 @@ impl Session {
         };
         let request = waiting::waiting_request(txn, number)?;
         let request = request.filter(|request| matches!(request.why, WaitReason::PutOff { .. }));
-        Ok(request.map(|request| (number, request.request.rows)))
+        let Some(mut request) = request else {
+            return Ok(None);
+        };
+        request.due_at_micros = Some(self.instance().host.wall_micros());
+        waiting::put_waiting(txn, number, &request)?;
+        Ok(Some((number, request.request.rows)))
     }
 
     /// SHOW GDPR HOLDS: what is held, of all people.
