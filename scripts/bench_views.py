@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """What materialized views save and cost on Lobsters' pages: CPU of the server, in turns on one machine.
 
-    bench_views.py BINARY [--before BINARY] [--scale 0.05] [--seconds 3] [--rounds 3] [--reads 500]
+    bench_views.py BINARY [--before BINARY] [--scale 0.05] [--seconds 3] [--rounds 3] [--reads 500] [--large]
 
 Prints the server's CPU for a page or statement with views, divided by that without; with `--before`,
 that of pages without views, divided by that of another build. Ratios of medians over rounds.
+With `--large` instead: a key of 100,000 rows and commits that touch 10,000 keys, on a table with views
+and on one without, whose answers must be the same.
 """
 
 import argparse
@@ -22,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from harness.servers import PASSWORD, Manxdb  # noqa: E402
 
 DATABASE = "lobsters"
+MANY_ROWS, MANY_KEYS = 100_000, 10_000
 READING, WRITING = ["Story", "Frontpage", "User"], ["Comment", "CommentVote", "StoryVote", "Submit"]
 NOTIFICATIONS = """SELECT read_ribbons.user_id, COUNT(*) AS notifications FROM read_ribbons
     INNER JOIN stories ON stories.id = read_ribbons.story_id
@@ -91,6 +94,78 @@ def touched(server):
     return rows[0][4] if rows else None
 
 
+def large_table(cursor, table):
+    """A table whose owner -1 has 100,000 rows, and whose owners from 0 to 9,999 have two each."""
+    cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, owner INT NOT NULL, kind INT NOT NULL, "
+                   "amount INT NOT NULL, KEY (owner))")
+    for first in range(0, MANY_ROWS + 2 * MANY_KEYS, 10_000):
+        owners = ((number, max(number - MANY_ROWS, -2) // 2) for number in range(first, first + 10_000))
+        rows = ", ".join(f"({number}, {owner}, 1, {number % 7})" for number, owner in owners)
+        cursor.execute(f"INSERT INTO {table} VALUES {rows}")
+
+
+def read_key(cursor, table):
+    """The rows of the owner that has many."""
+    cursor.execute(f"SELECT id, kind FROM {table} WHERE owner = -1")
+    return sorted(cursor.fetchall())
+
+
+def read_keys(cursor, table):
+    """A sum for each of the other owners, a thousand of them a statement."""
+    found = []
+    for first in range(0, MANY_KEYS, 1_000):
+        owners = ", ".join(map(str, range(first, first + 1_000)))
+        cursor.execute(f"SELECT owner, SUM(amount) FROM {table} WHERE owner IN ({owners}) GROUP BY owner")
+        found.extend(cursor.fetchall())
+    return sorted(found)
+
+
+def write_one(cursor, table):
+    """A commit of one row of the owner that has many."""
+    cursor.execute(f"UPDATE {table} SET kind = kind + 1 WHERE id = {MANY_ROWS // 2}")
+
+
+def write_all(cursor, table):
+    """A commit that changes both rows of each other owner."""
+    cursor.execute(f"UPDATE {table} SET amount = amount + 3 WHERE owner >= 0")
+    assert cursor.rowcount == 2 * MANY_KEYS, cursor.rowcount
+
+
+LARGE = [("first read of the key", 1, read_key), ("read of the key", 5, read_key),
+         ("commit of one of its rows", 100, write_one), ("read of the key", 5, read_key),
+         ("first read of all keys", 1, read_keys), ("read of all keys", 5, read_keys),
+         ("commit that touches all keys", 5, write_all), ("read of all keys", 5, read_keys)]
+
+
+def large(options):
+    """Keys with many rows and commits that touch many keys, with views and without: the same answers, and their CPU."""
+    with Manxdb(options.binary) as server:
+        link = pymysql.connect(host="127.0.0.1", port=server.port, user="root", password=PASSWORD, autocommit=True)
+        cursor = link.cursor()
+        cursor.execute(f"CREATE DATABASE {DATABASE}")
+        cursor.execute(f"USE {DATABASE}")
+        for table in ("plain", "viewed"):
+            large_table(cursor, table)
+        cursor.execute("CREATE MATERIALIZED VIEW rows_of AS SELECT id, kind FROM viewed WHERE owner = ?")
+        cursor.execute("CREATE MATERIALIZED VIEW sum_of AS SELECT owner, SUM(amount) FROM viewed WHERE owner = ? "
+                       "GROUP BY owner")
+        print(f"| CPU of the server, ms; {MANY_ROWS} rows of a key, {MANY_KEYS} keys | plain | with views | ratio |")
+        for what, times, work in LARGE:
+            used, answers = {}, {}
+            for table in ("plain", "viewed"):
+                begin = cpu(server)
+                for _ in range(times):
+                    answers[table] = work(cursor, table)
+                used[table] = (cpu(server) - begin) * 1e3 / times
+            assert answers["plain"] == answers["viewed"], f"{what}: the views answer something else"
+            ratio = used["viewed"] / used["plain"] if used["plain"] else float("nan")
+            print(f"| {what} | {used['plain']:.2f} | {used['viewed']:.2f} | {ratio:.3f} |", flush=True)
+        cursor.execute("SHOW MATERIALIZED VIEWS")
+        for row in cursor.fetchall():
+            print(f"{row[1]}: {row[3]} keys, {row[4]} bytes, {row[5]} hits, {row[6]} misses, {row[7]} evictions")
+            assert row[3] > 0 and row[5] > row[6] and row[7] == 0, f"the view did not answer: {row}"
+
+
 def main():
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -100,7 +175,11 @@ def main():
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--reads", type=int, default=500)
+    parser.add_argument("--large", action="store_true", help="large keys and commits instead of pages")
     options = parser.parse_args()
+    if options.large:
+        large(options)
+        return
     servers = {"plain": Manxdb(options.binary), "views": Manxdb(options.binary)}
     if options.before:
         servers["before"] = Manxdb(options.before)
