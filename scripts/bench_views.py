@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """What materialized views save and cost on Lobsters' pages: CPU of the server, in turns on one machine.
 
-    bench_views.py BINARY [--before BINARY] [--scale 0.05] [--seconds 3] [--rounds 3] [--reads 500] [--large]
+    bench_views.py BINARY [--before BINARY] [--scale 0.05] [--seconds 3] [--rounds 3] [--reads 2000]
+                    [--large | --mariadb]
 
 Prints the server's CPU for a page or statement with views, divided by that without; with `--before`,
 that of pages without views, divided by that of another build. Ratios of medians over rounds.
+With `--mariadb` instead: pages of all kinds with notifications, as fast as they are answered, beside MariaDB.
 With `--large` instead: a key of 100,000 rows and commits that touch 10,000 keys, on a table with views
 and on one without, whose answers must be the same.
 """
@@ -21,7 +23,7 @@ import pymysql
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from harness.servers import PASSWORD, Manxdb  # noqa: E402
+from harness.servers import PASSWORD, Manxdb, Mariadb  # noqa: E402
 
 DATABASE = "lobsters"
 MANY_ROWS, MANY_KEYS = 100_000, 10_000
@@ -66,10 +68,12 @@ def page(options, server, number, kind, *arguments):
 
 
 def statement(options, server):
-    """Microseconds of the server's CPU for the statement that counts notifications, keys filled before."""
+    """Microseconds of the server's CPU for the statement that counts notifications of those who have read most, keys
+    filled before. A site begins without ribbons: pages make them."""
     link = pymysql.connect(host="127.0.0.1", port=server.port, user="root", password=PASSWORD, database=DATABASE)
     cursor = link.cursor()
-    users = range(1, 1 + min(options.reads, int(5_797 * options.scale)))
+    cursor.execute("SELECT user_id FROM read_ribbons GROUP BY user_id ORDER BY COUNT(*) DESC, user_id LIMIT 50")
+    users = [row[0] for row in cursor.fetchall()]
     for user in users:
         cursor.execute(NOTIFICATIONS, (user,))
     begin = cpu(server)
@@ -80,18 +84,31 @@ def statement(options, server):
     return used * 1e6 / options.reads
 
 
-def touched(server):
-    """Rows that a read of the statement touches without a view, as the server counts them."""
-    link = pymysql.connect(host="127.0.0.1", port=server.port, user="root", password=PASSWORD, database=DATABASE)
-    cursor = link.cursor()
-    cursor.execute("SET GLOBAL views_auto = 'advise'")
-    for user in range(1, 51):
-        cursor.execute(NOTIFICATIONS, (user,))
-    cursor.execute("SHOW VIEW CANDIDATES")
-    rows = [row for row in cursor.fetchall() if "read_ribbons" in row[2]]
-    cursor.execute("SET GLOBAL views_auto = 'off'")
-    link.close()
-    return rows[0][4] if rows else None
+def flat_out(options):
+    """Pages a second and CPU a page, with notifications, of MariaDB and of ManxDB without views and with them."""
+    servers = {"MariaDB": Mariadb(), "plain": Manxdb(options.binary), "with views": Manxdb(options.binary)}
+    found = {name: [] for name in servers}
+    try:
+        for name, server in servers.items():
+            server.start()
+            bench(options, server, "fill", *(["--views"] if name == "with views" else []))
+        for number in range(options.rounds):
+            for name, server in list(servers.items())[::-1 if number % 2 else 1]:
+                result = json.loads(bench(options, server, "run", "--json", "--server-pid", server.process.pid, "--seed",
+                                          number + 1, "--connections", 8, "--seconds", options.seconds, "--warm-up", 1,
+                                          "--notifications"))
+                if result["failures"]:
+                    raise RuntimeError(f"{name}: {result['failures']}")
+                found[name].append((result["pages"] / result["seconds"],
+                                    result["server_cpu_seconds"] * 1e6 / result["pages"]))
+    finally:
+        for server in servers.values():
+            server.close()
+    print("| with notifications, 8 connections | pages/s | ratio | CPU of the server, us a page | ratio |")
+    theirs = [statistics.median(values) for values in zip(*found["MariaDB"], strict=True)]
+    for name, values in found.items():
+        rate, used = (statistics.median(one) for one in zip(*values, strict=True))
+        print(f"| {name} | {rate:.0f} | {rate / theirs[0]:.2f} | {used:.0f} | {used / theirs[1]:.2f} |")
 
 
 def large_table(cursor, table):
@@ -132,7 +149,7 @@ def write_all(cursor, table):
 
 
 LARGE = [("first read of the key", 1, read_key), ("read of the key", 5, read_key),
-         ("commit of one of its rows", 100, write_one), ("read of the key", 5, read_key),
+         ("commit of one of its rows", 1_000, write_one), ("read of the key", 5, read_key),
          ("first read of all keys", 1, read_keys), ("read of all keys", 5, read_keys),
          ("commit that touches all keys", 5, write_all), ("read of all keys", 5, read_keys)]
 
@@ -174,11 +191,12 @@ def main():
     parser.add_argument("--scale", type=float, default=0.05)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--reads", type=int, default=500)
+    parser.add_argument("--reads", type=int, default=2_000)
     parser.add_argument("--large", action="store_true", help="large keys and commits instead of pages")
+    parser.add_argument("--mariadb", action="store_true", help="all pages as fast as they are answered, beside MariaDB")
     options = parser.parse_args()
-    if options.large:
-        large(options)
+    if options.large or options.mariadb:
+        (large if options.large else flat_out)(options)
         return
     servers = {"plain": Manxdb(options.binary), "views": Manxdb(options.binary)}
     if options.before:
@@ -192,11 +210,10 @@ def main():
         found = {}
         for number in range(options.rounds):
             order = list(servers.items()) if number % 2 == 0 else list(reversed(servers.items()))
-            for what, arguments in [("the statement", None), *plans.items()]:
+            for what, arguments in [*plans.items(), ("the statement", None)]:
                 for name, server in order:
                     used = statement(options, server) if arguments is None else page(options, server, number, *arguments)
                     found.setdefault(what, {}).setdefault(name, []).append(used)
-        print(f"rows that the statement touches without a view: {touched(servers['plain'])}")
         print("| CPU of the server, us | plain | with views | ratio | " + ("before | ratio |" if options.before else ""))
         for what, used in found.items():
             middle = {name: statistics.median(values) for name, values in used.items()}
