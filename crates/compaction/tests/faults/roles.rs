@@ -20,7 +20,7 @@ use manxdb_core::Nanos;
 use manxdb_jobs::job::Zone;
 use manxdb_jobs::{Options, WorkerId};
 use rocksdb::CompactionDecision;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::process::MARK;
 use crate::settings::Settings;
@@ -174,14 +174,16 @@ pub fn volumes(settings: &Settings) -> BTreeMap<String, PathBuf> {
     BTreeMap::from([(VOLUME.to_owned(), root.to_owned())])
 }
 
-/// Stands still at a certain entry of a certain attempt, until it may go on.
+/// Stands still once, at a certain entry of a certain attempt, until it may go on. An attempt may end
+/// before: it is withdrawn, or its compaction keeps fewer entries. Then it is one of those behind it.
 #[derive(Default)]
 pub struct Stop {
     /// At this part of the entries, in percent,
     percent: u64,
-    /// of this attempt, counted from 1,
+    /// of this attempt, counted from 1; 0: of none,
     attempt: u64,
     begun: AtomicU64,
+    has_stood: AtomicBool,
     /// until this is true.
     goes_on: (Mutex<bool>, Condvar),
 }
@@ -192,11 +194,22 @@ impl Stop {
             percent: settings.number("stop_at").unwrap_or(0),
             attempt: settings.number("stop_in").unwrap_or(0),
             begun: AtomicU64::new(0),
+            has_stood: AtomicBool::new(false),
             goes_on: (Mutex::new(false), Condvar::new()),
         }
     }
 
+    /// Whether an attempt that begins now may be the one.
+    fn may_stand(&self) -> bool {
+        let attempt = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
+        let has_stood = self.has_stood.load(Ordering::Relaxed);
+        self.attempt > 0 && attempt >= self.attempt && !has_stood
+    }
+
     fn stand_still(&self) {
+        if self.has_stood.swap(true, Ordering::Relaxed) {
+            return;
+        }
         say("stopped");
         let goes_on = self.goes_on.0.lock().unwrap();
         drop(self.goes_on.1.wait_while(goes_on, |goes_on| !*goes_on));
@@ -243,7 +256,7 @@ impl CompactionProfile for Halting {
         let entries = u64::from_le_bytes(parameters.try_into().map_err(|_| "no number")?);
         let mut prepared = Plain.prepare(&[])?;
         let stop = Arc::clone(&self.0);
-        if stop.begun.fetch_add(1, Ordering::Relaxed) + 1 != stop.attempt {
+        if !stop.may_stand() {
             return Ok(prepared);
         }
         let at = entries * stop.percent / 100;
