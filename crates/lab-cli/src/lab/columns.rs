@@ -7,7 +7,7 @@ pub(super) type Column<T> = (&'static str, fn(&T) -> f64);
 
 /// The names of columns, each behind a comma.
 pub(super) fn names<T>(columns: &[Column<T>]) -> String {
-    columns.iter().map(|(name, _)| format!(",{name}")).collect()
+    columns.iter().flat_map(|(name, _)| [",", *name]).collect()
 }
 
 /// What is in the columns of a row, each behind a comma.
