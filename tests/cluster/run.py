@@ -21,6 +21,7 @@ import tempfile
 import time
 
 from harness.checks import check, expect, main
+from harness.signals import stand_still
 
 BINARY = os.environ["MANXDB_TEST_BINARY"]
 SERVERS = 18
@@ -220,7 +221,7 @@ def a_region_without_a_majority_is_named_and_the_status_fails():
     # They stand still, and go on later: what they know is in memory.
     stopped = [node["answer"]["process"] for node in managers[:2]]
     for process in stopped:
-        os.kill(process, signal.SIGSTOP)
+        stand_still(process)
     try:
         status = cluster().run("cluster", "status")
     finally:

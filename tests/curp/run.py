@@ -24,6 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "redis")]
 
 from harness.checks import Skip, check, expect, main  # noqa: E402
+from harness.signals import stand_still  # noqa: E402
 from resp import Link, ReplyError  # noqa: E402
 from processes import AWAY, BINARY, PATIENCE, Processes, free_ports, seconds  # noqa: E402
 
@@ -356,7 +357,7 @@ def a_master_that_stood_still_answers_nothing_old():
         master, process = cluster.master()
         reader = Link(cluster.port_of(master), timeout=PATIENCE)
         expect(reader.call("GET", "zombie"), f"old {number}".encode())
-        os.kill(process, signal.SIGSTOP)
+        stand_still(process)
         try:
             # They wait in its socket, and are the first that it sees when it goes on.
             for _ in range(5):

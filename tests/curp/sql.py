@@ -23,6 +23,7 @@ import pymysql
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from harness.checks import check, expect, main  # noqa: E402
+from harness.signals import stand_still  # noqa: E402
 from processes import AWAY, BINARY, PATIENCE, SqlCluster, seconds  # noqa: E402
 
 ACCOUNTS = 50
@@ -368,7 +369,7 @@ def a_master_that_stood_still_shows_nothing_old():
     reader = connect(cluster.mysql_port(master))
     other = next(port for port in cluster.mysql_ports() if port != cluster.mysql_port(master))
     expect(query(reader, "SELECT balance FROM account WHERE id = 1"), ((BALANCE,),))
-    os.kill(process, signal.SIGSTOP)
+    stand_still(process)
     answer = []
     try:
         # It waits in its socket, and is the first that it sees when it goes on.
