@@ -5,11 +5,12 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import tempfile
 import threading
 import time
+
+from harness.servers import take_port
 
 BINARY = os.environ["MANXDB_TEST_BINARY"]
 # Longer than anything here takes; only a hanging test meets it.
@@ -19,19 +20,11 @@ AWAY = 0.020
 
 
 def free_ports(count):
-    """The first of a row of ports that nobody has."""
+    """The first of a row of ports for this process's servers."""
     for base in range(23000 + os.getpid() % 400 * 20, 32000, 20):
-        sockets = [socket.socket() for _ in range(count)]
-        try:
-            for offset, one in enumerate(sockets):
-                one.bind(("127.0.0.1", base + offset))
+        if all(take_port(base + offset) for offset in range(count)):
             return base
-        except OSError:
-            continue
-        finally:
-            for one in sockets:
-                one.close()
-    raise AssertionError("no free ports")
+    raise AssertionError("there is no row of free ports")
 
 
 class Processes:

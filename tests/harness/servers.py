@@ -1,5 +1,6 @@
 """Starts, kills and restarts the servers under test, each with its own directory and ports."""
 
+import fcntl
 import os
 import random
 import shutil
@@ -20,16 +21,33 @@ STOP_SECONDS = 60
 FIRST_OUTGOING = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
 
 
+# Files of the ports that this process has taken.
+_taken = {}
+
+
+def take_port(port):
+    """Whether nobody has a port, and no other test takes it before this process ends: a server that is down
+    for a moment finds it free when it is started again."""
+    folder = Path(tempfile.gettempdir()) / "manxdb-test-ports"
+    folder.mkdir(exist_ok=True)
+    file = open(folder / str(port), "w", encoding="ascii")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", port))
+    except OSError:
+        file.close()
+        return False
+    _taken[port] = file
+    return True
+
+
 def free_port():
-    """A port that nobody has right now, and no connection that goes out will take."""
+    """A port for this process's servers, which no connection that goes out will take."""
     while True:
         port = random.randrange(10_000, FIRST_OUTGOING)
-        with socket.socket() as listener:
-            try:
-                listener.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                pass  # somebody has it
+        if take_port(port):
+            return port
 
 
 class ServerError(Exception):
