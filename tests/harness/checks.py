@@ -11,6 +11,9 @@ PASSWORD = os.environ.get("MANXDB_TEST_PASSWORD", "")
 DATABASE = os.environ.get("MANXDB_TEST_DATABASE", "manx_test")
 IS_MARIADB = os.environ.get("MANXDB_TEST_SERVER") == "mariadb"
 
+# Characters of an error that are shown.
+SHOWN = 1200
+
 _registered = []
 
 
@@ -29,7 +32,10 @@ def one_line(error):
     frame = traceback.extract_tb(error.__traceback__)[1:2]
     place = f" (line {frame[0].lineno})" if frame else ""
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:600]}{place}"
+    if len(text) > SHOWN:
+        # What a server said last is at the end.
+        text = f"{text[:SHOWN // 3]} […] {text[-2 * SHOWN // 3:]}"
+    return f"{type(error).__name__}: {text}{place}"
 
 
 def run_check(name, function):
