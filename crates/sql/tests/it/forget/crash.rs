@@ -131,7 +131,7 @@ fn crashed(setup: &str, deed: Deed, steps: u32) -> (bool, Vec<String>) {
         Arc::clone(&engine) as Arc<dyn Engine>,
         LocalOptions::default(),
     )
-    .unwrap();
+    .expect("an empty path opens");
     let path = Arc::new(Hooked {
         path: Arc::new(path),
         hooks: life.clone(),
@@ -159,7 +159,7 @@ fn crashed(setup: &str, deed: Deed, steps: u32) -> (bool, Vec<String>) {
     if let Deed::Due(days) = deed {
         host.pass_days(days);
     }
-    instance.resume_requests().unwrap();
+    instance.resume_requests().expect("what is due goes on");
     assert_eq!(
         audit.bytes(Place::First),
         audit.bytes(Place::Mirror),
