@@ -46,6 +46,9 @@ pub struct Piece {
     pub number: u32,
     /// How many pieces the image has.
     pub count: u32,
+    /// Whether nobody is served between its cut and the view to come, so that it has all that was
+    /// acknowledged before that view.
+    pub is_complete: bool,
     /// At most [`PIECE_BYTES_MAX`].
     pub bytes: Vec<u8>,
 }
@@ -54,6 +57,7 @@ pub struct Piece {
 #[derive(Debug)]
 pub(crate) struct Image {
     cut: Cut,
+    is_complete: bool,
     piece_bytes: usize,
     bytes: Vec<u8>,
 }
@@ -81,8 +85,17 @@ impl Image {
         assert!(bytes.is_ok(), "completion records can be written down");
         Self {
             cut,
+            is_complete: true,
             piece_bytes,
             bytes: bytes.unwrap_or_default(),
+        }
+    }
+
+    /// Says whether the master serves a view now, so that the log goes on behind the cut.
+    pub(crate) fn made_while_serving(self, serves: bool) -> Self {
+        Self {
+            is_complete: !serves,
+            ..self
         }
     }
 
@@ -109,6 +122,7 @@ impl Image {
             view,
             number,
             count,
+            is_complete: self.is_complete,
             bytes: self.bytes[from..to].to_vec(),
         }
     }
@@ -131,6 +145,8 @@ pub(crate) struct Collected {
     pub(crate) cut: Cut,
     /// The newest view that a piece was sent for.
     pub(crate) view: View,
+    /// As [`Piece::is_complete`].
+    pub(crate) is_complete: bool,
     next: u32,
     count: u32,
     bytes: Vec<u8>,
@@ -141,6 +157,7 @@ impl Collected {
         Self {
             cut: piece.cut,
             view: piece.view,
+            is_complete: piece.is_complete,
             next: 0,
             count: piece.count,
             bytes: Vec::new(),

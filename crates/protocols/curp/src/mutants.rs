@@ -57,11 +57,15 @@ pub enum Mutant {
     CutsMixed,
     /// A new backup begins to take the log before it has the last piece of its copy.
     LogBeforeLastPiece,
+    /// A new backup counts as having what its master served while it got its copy.
+    JoinsWithoutLog,
+    /// A copy that was made while a view was served counts as all that was acknowledged in it.
+    AnyCopyComplete,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 27] = [
+    pub const ALL: [Mutant; 29] = [
         Mutant::NoFreeze,
         Mutant::WitnessIgnoresConflict,
         Mutant::TombstoneOfAborted,
@@ -89,5 +93,7 @@ impl Mutant {
         Mutant::PieceSkipped,
         Mutant::CutsMixed,
         Mutant::LogBeforeLastPiece,
+        Mutant::JoinsWithoutLog,
+        Mutant::AnyCopyComplete,
     ];
 }

@@ -5,10 +5,12 @@
 //! | `clients` | what clients ask for |
 //! | `unsynced` | which keys have updates that are not synced |
 //! | `sync` | bringing the log to the backups |
+//! | `joining` | copies for the backups of a view to come, while this one is served |
 //! | `records` | what witnesses forget, and what is replayed of theirs |
 //! | `views` | recovery, reconfiguration, opening |
 
 mod clients;
+mod joining;
 mod records;
 mod sync;
 mod unsynced;
@@ -16,6 +18,7 @@ mod views;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use self::joining::KeptLog;
 use self::unsynced::UnsyncedKeys;
 use crate::copying::Image;
 use crate::disk::{ServerRecord, WholeStore};
@@ -71,6 +74,8 @@ pub(crate) struct Peer {
     pub(crate) acked: Position,
     /// Whether it has to get everything first.
     pub(crate) install: bool,
+    /// It is a backup of the view to come alone: nothing counts on it yet.
+    pub(crate) joins: bool,
     /// It was sent the log up to here; what is under way is what follows `acked`.
     sent: Position,
     in_flight: bool,
@@ -89,6 +94,7 @@ impl Peer {
             member,
             acked,
             install,
+            joins: false,
             sent: acked,
             in_flight: false,
             ticks: 0,
@@ -112,6 +118,10 @@ pub struct Master<E> {
     pub(crate) log: VecDeque<Entry>,
     pub(crate) synced: Position,
     pub(crate) peers: Vec<Peer>,
+    /// The view to come, while its new backups get their copies and the one in use is served.
+    coming: Option<Config>,
+    /// What is synced of the log that new backups still need.
+    kept: KeptLog,
     /// What backups that need everything are sent, while there are any.
     image: Option<Image>,
     /// Which keys what is not synced has touched.
@@ -168,6 +178,8 @@ impl<E: Execute> Master<E> {
             log: VecDeque::new(),
             synced,
             peers,
+            coming: None,
+            kept: KeptLog::default(),
             image: None,
             unsynced: UnsyncedKeys::default(),
             conflicted: BTreeSet::new(),
@@ -328,10 +340,14 @@ impl<E: Execute> Master<E> {
             return Err("garbage out of order".to_owned());
         }
         for peer in &self.peers {
-            if peer.acked > last || (peer.acked < self.synced && !peer.install) {
+            if peer.acked > last || (peer.acked < self.kept_from() && !peer.install) {
                 let (member, acked) = (peer.member, peer.acked);
                 return Err(format!("{member:?} has {acked} of {}..{last}", self.synced));
             }
+        }
+        let lacks_all = |peer: &Peer| peer.install && !peer.joins;
+        if self.is_serving() && self.options.is_honest() && self.peers.iter().any(lacks_all) {
+            return Err("a backup of the view in use lacks everything".to_owned());
         }
         if self.owned > self.last() || self.journaled > last {
             return Err("entries on disk that are not in the log".to_owned());

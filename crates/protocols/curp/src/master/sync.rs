@@ -59,16 +59,21 @@ impl<E: Execute> Master<E> {
             return self.push_piece(index, out);
         }
         let (epoch, last, synced) = (self.epoch(), self.last(), self.synced);
+        let kept_from = self.kept_from();
         let peer = &mut self.peers[index];
         peer.in_flight = true;
         peer.ticks = 0;
         let (to, node) = (peer.member.life, peer.member.node);
-        assert!(peer.acked >= synced, "all backups have what is synced");
+        assert!(
+            peer.acked >= kept_from,
+            "backups have what is not kept for them"
+        );
         peer.told = synced;
-        let after = peer.sent.max(synced);
+        let after = peer.sent.max(kept_from);
         assert!(after <= last, "nothing was sent from beyond the log");
-        let skip = usize::try_from(after - synced).unwrap_or(usize::MAX);
-        let entries = self.log.iter().skip(skip).take(ENTRIES_A_MESSAGE);
+        let skip = usize::try_from(after - kept_from).unwrap_or(usize::MAX);
+        let log = self.kept.iter().chain(&self.log);
+        let entries = log.skip(skip).take(ENTRIES_A_MESSAGE);
         let mut bytes = 0;
         let entries = entries.take_while(|entry| {
             let fits = bytes < BYTES_A_MESSAGE;
@@ -99,14 +104,19 @@ impl<E: Execute> Master<E> {
 
     /// Sends a new backup the part of a copy that it needs next: one at a time is under way.
     fn push_piece(&mut self, index: usize, out: &mut impl Outbox) {
-        assert!(
-            self.phase != Phase::Serving,
-            "everything is copied for a view to come"
-        );
-        let (epoch, last) = (self.epoch(), self.last());
-        let cut = Cut { epoch, last };
-        if self.image.as_ref().is_none_or(|image| image.cut() != cut) {
-            self.image = Some(Image::new(cut, &self.state, &self.rifl, &self.options));
+        let view = match (&self.phase, &self.coming) {
+            (Phase::Changing { next }, _) => next.view,
+            (Phase::Serving, Some(coming)) => coming.view,
+            (Phase::Serving, None) => return,
+            (Phase::Filling | Phase::Freezing { .. }, _) => self.config.view,
+        };
+        let (epoch, last, kept_from) = (self.epoch(), self.last(), self.kept_from());
+        // The log goes on behind the cut, and is kept from there on.
+        let follows = |image: &Image| image.cut().epoch == epoch && image.cut().last >= kept_from;
+        if !self.image.as_ref().is_some_and(follows) {
+            let cut = Cut { epoch, last };
+            let image = Image::new(cut, &self.state, &self.rifl, &self.options);
+            self.image = Some(image.made_while_serving(self.is_serving()));
             for peer in &mut self.peers {
                 peer.piece = 0;
             }
@@ -114,15 +124,11 @@ impl<E: Execute> Master<E> {
         let Some(image) = &self.image else {
             return;
         };
-        let view = match &self.phase {
-            Phase::Changing { next } => next.view,
-            _ => self.config.view,
-        };
         let peer = &mut self.peers[index];
         assert!(peer.acked <= last, "nobody has more than there is");
         peer.in_flight = true;
         peer.ticks = 0;
-        peer.sent = last;
+        peer.sent = image.cut().last;
         peer.copies += 1;
         let install = CurpMessage::Install {
             to: peer.member.life,
@@ -164,19 +170,21 @@ impl<E: Execute> Master<E> {
     /// A backup has everything up to a place.
     pub(crate) fn appended(&mut self, from: Member, at: Position, out: &mut impl Outbox) {
         let last = self.last();
+        let copied = self.image.as_ref().map(|image| image.cut().last);
         let Some(peer) = self.peers.iter_mut().find(|peer| peer.member == from) else {
             return;
         };
-        if at > last {
-            return; // not this log
+        if at > last || (peer.install && copied.is_none_or(|copied| at < copied)) {
+            return; // not this log, or said before its copy
         }
-        peer.acked = peer.acked.max(at);
+        peer.acked = if peer.install { at } else { peer.acked.max(at) };
         peer.sent = peer.sent.max(peer.acked);
         peer.install = false;
         peer.copies = 0;
         peer.in_flight = peer.sent > peer.acked;
         assert!(peer.sent <= last, "a backup has no more than its master");
         self.progress(out);
+        self.go_on_joining(out);
         if self.held.first().is_some() || !self.is_serving() {
             self.start_sync(out);
         } else if !self.log.is_empty() {
@@ -186,7 +194,8 @@ impl<E: Execute> Master<E> {
 
     /// Does what the backups' answers allow.
     fn progress(&mut self, out: &mut impl Outbox) {
-        let acked = self.peers.iter().map(|peer| peer.acked);
+        let counted = self.peers.iter().filter(|peer| !peer.joins);
+        let acked = counted.map(|peer| peer.acked);
         let all = acked.clone().min().unwrap_or_else(|| self.last());
         match &self.phase {
             Phase::Serving => {
@@ -252,11 +261,16 @@ impl<E: Execute> Master<E> {
         assert!(synced <= self.last(), "nothing is synced that is not there");
         let count = usize::try_from(synced - self.synced).unwrap_or(usize::MAX);
         let last = self.last();
-        self.log.drain(..count);
+        let drained = self.log.drain(..count);
+        if self.coming.is_some() {
+            self.kept.extend(drained);
+        } else {
+            drop(drained);
+        }
         self.synced = synced;
         assert_eq!(self.last(), last, "a sync moves no entry");
         #[cfg(feature = "mutants")]
-        for peer in &mut self.peers {
+        for peer in self.peers.iter_mut().filter(|peer| !peer.joins) {
             peer.acked = peer.acked.max(synced); // with a planted defect: the log is gone
         }
         self.unsynced.synced_up_to(synced);

@@ -53,10 +53,14 @@ impl<E: Execute> Master<E> {
         self.start_sync(out);
     }
 
-    /// Goes over to other backups or witnesses: serves nobody until they have everything.
+    /// Goes over to other backups or witnesses; new backups get their copies first, if the view in use can be
+    /// served meanwhile.
     pub(crate) fn reconfigure(&mut self, new: Config, out: &mut impl Outbox) {
         let newer = match &self.phase {
-            Phase::Serving => new.view > self.config.view,
+            Phase::Serving => {
+                let known = self.coming.as_ref().unwrap_or(&self.config);
+                new.view > known.view
+            }
             Phase::Changing { next } => new.view > next.view,
             Phase::Freezing { .. } | Phase::Filling => false,
         };
@@ -77,13 +81,24 @@ impl<E: Execute> Master<E> {
                 *peer = Peer::new(peer.member, self.synced, install);
             }
             self.config.view.epoch = new.view.epoch;
+            self.image = None;
+            self.kept.clear();
+        } else if self.is_serving() {
+            return self.begin_joining(new, out);
         }
+        self.change_to(new, out);
+    }
+
+    /// Serves nobody until the backups of a view to come have everything.
+    pub(super) fn change_to(&mut self, new: Config, out: &mut impl Outbox) {
+        self.coming = None;
         let mut known = std::mem::take(&mut self.peers);
         for member in &new.backups {
             let same = known.iter().position(|peer| peer.member == *member);
             let fresh = Peer::new(*member, self.synced, true);
-            self.peers
-                .push(same.map_or(fresh, |index| known.remove(index)));
+            let mut peer = same.map_or(fresh, |index| known.remove(index));
+            peer.joins = false;
+            self.peers.push(peer);
         }
         assert_eq!(
             self.peers.len(),
@@ -124,6 +139,7 @@ impl<E: Execute> Master<E> {
         self.config = config.clone();
         self.phase = Phase::Serving;
         self.image = None;
+        self.kept.clear();
         self.write_down();
         assert!(
             self.journaled == self.last() || !self.options.durability.is_on_disk(),
@@ -172,82 +188,14 @@ impl<E: Execute> Master<E> {
 mod tests {
     use std::collections::VecDeque;
 
-    use manxdb_core::{Nanos, NodeId, RequestId, Token, Work};
+    use manxdb_core::NodeId;
 
     use super::*;
-    use crate::client::ClientAnswer;
-    use crate::disk::CurpRecord;
-    use crate::execute::{Declared, Executed};
-    use crate::ids::{ClientId, Epoch, RpcId, Stamp, Wlv};
+    use crate::ids::{ClientId, RpcId};
+    use crate::machine_tests::{OneKeyEach, Said, config, member};
     use crate::message::Change;
-    use crate::node::CurpTimer;
     use crate::options::Options;
     use crate::rifl::Rifl;
-
-    /// Each command is one key, and what it changes.
-    #[derive(Clone)]
-    struct OneKeyEach;
-
-    impl Execute for OneKeyEach {
-        fn declare(command: &[u8]) -> Option<Declared> {
-            Some(Declared {
-                keys: vec![command.to_vec()],
-                reads_only: false,
-            })
-        }
-        fn execute(&mut self, command: &[u8], _: Stamp) -> Executed {
-            Executed {
-                effects: command.to_vec(),
-                touched: vec![command.to_vec()],
-                ..Executed::default()
-            }
-        }
-        fn apply(&mut self, _: &[u8]) {}
-        fn snapshot(&self) -> Vec<u8> {
-            Vec::new()
-        }
-        fn restore(_: &[u8]) -> Option<Self> {
-            Some(Self)
-        }
-        fn empty() -> Self {
-            Self
-        }
-    }
-
-    /// What a master said.
-    #[derive(Default)]
-    struct Said(Vec<(NodeId, CurpMessage)>);
-
-    impl Outbox for Said {
-        fn send(&mut self, to: NodeId, body: CurpMessage) {
-            self.0.push((to, body));
-        }
-        fn set_timer(&mut self, _: Nanos, _: CurpTimer) {}
-        fn reply(&mut self, _: RequestId, _: ClientAnswer) {}
-        fn persist(&mut self, _: CurpRecord, _: Token) {}
-        fn work(&mut self, _: Work) {}
-    }
-
-    fn member(node: u32) -> Member {
-        Member {
-            node: NodeId(node),
-            life: 1,
-        }
-    }
-
-    fn config(epoch: u64, master: u32, backup: u32) -> Config {
-        Config {
-            view: View {
-                epoch: Epoch(epoch),
-                wlv: Wlv(u32::try_from(epoch).unwrap()),
-            },
-            master: member(master),
-            backups: vec![member(backup)],
-            witnesses: vec![member(5), member(6)],
-            record_token: 1,
-            gc_token: 2,
-        }
-    }
 
     fn record(seq: u64, command: &str) -> Recorded {
         let client = ClientId(1);

@@ -6,7 +6,7 @@ use super::Server;
 use crate::copying::{Cut, Piece, Took};
 use crate::disk::{ServerRecord, Then};
 use crate::execute::Execute;
-use crate::ids::{Epoch, Position};
+use crate::ids::{Epoch, Position, View};
 use crate::message::CurpMessage;
 use crate::node::Outbox;
 
@@ -76,7 +76,14 @@ impl<E: Execute> Server<E> {
                 }
                 Took::Whole(copy) => {
                     assert_eq!(copy.cut, Cut { epoch, last }, "a copy is of one cut");
-                    let view = copy.view;
+                    // Of a copy behind which a view was served nothing is said to the coordinator: should
+                    // all processes stop before the next view, the members of the one in use count.
+                    let is_complete = copy.is_complete || self.counts_any_copy();
+                    let view = if is_complete {
+                        copy.view
+                    } else {
+                        View::default()
+                    };
                     let Some((state, rifl)) = copy.open() else {
                         return; // it is sent again from its beginning
                     };
@@ -91,6 +98,18 @@ impl<E: Execute> Server<E> {
         }
         // Whatever the mode: a member of a view has on its disk what the view began with.
         self.say_appended(from, (epoch, last), true, out);
+    }
+
+    #[cfg(feature = "mutants")]
+    fn counts_any_copy(&self) -> bool {
+        let mutant = crate::mutants::Mutant::AnyCopyComplete;
+        self.options.has(mutant)
+    }
+
+    #[cfg(not(feature = "mutants"))]
+    #[allow(clippy::unused_self)] // a planted defect asks
+    fn counts_any_copy(&self) -> bool {
+        false
     }
 
     /// With a planted defect, a copy of nothing in place of the first piece: the log follows it.

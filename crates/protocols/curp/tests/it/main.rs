@@ -10,6 +10,7 @@
 mod common;
 mod disks;
 mod faults;
+mod joining;
 mod mutants;
 mod rounds;
 mod steps;

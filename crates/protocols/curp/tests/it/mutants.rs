@@ -35,9 +35,12 @@ enum Harm {
     Pause,
     /// A backup stops, so that a spare is filled; while it is, or when it is, the master stops too.
     CrashInCopy,
+    /// The coordinator does not hear a backup, so that a spare is filled while the view is served; some time
+    /// later the master stops.
+    Unheard,
 }
 
-const HARMS: [Harm; 7] = [
+const HARMS: [Harm; 8] = [
     Harm::Crash,
     Harm::CrashInBadWeather,
     Harm::CutOff,
@@ -45,6 +48,7 @@ const HARMS: [Harm; 7] = [
     Harm::CrashTwice,
     Harm::Pause,
     Harm::CrashInCopy,
+    Harm::Unheard,
 ];
 
 impl Harm {
@@ -126,6 +130,10 @@ fn plan(harm: Harm, setting: &Setting, seed: u64) -> Plan {
             let then = at + 60_000 + random.below(50_000);
             format!("{at}us+400ms crash n3; {then}us+150ms crash n1")
         }
+        Harm::Unheard => {
+            let backup = 1 + setting.faults;
+            format!("{at}us+400ms cut n{backup} n0; {later}us+150ms crash n1")
+        }
     };
     text.parse().unwrap()
 }
@@ -145,7 +153,7 @@ fn wrong(setting: &Setting, harm: Harm, seed: u64) -> Option<String> {
 fn is_found(mutant: Mutant, faults: usize, harm: Harm, known: u64) {
     let setting = match mutant {
         Mutant::NoLease => calm(),
-        Mutant::PieceSkipped | Mutant::LogBeforeLastPiece => copying(),
+        Mutant::PieceSkipped | Mutant::LogBeforeLastPiece | Mutant::JoinsWithoutLog => copying(),
         _ => busy(faults),
     };
     let setting = Setting {
@@ -217,4 +225,5 @@ found! {
     a_client_that_mixes_views_is_found: MixedViews, 1, CrashInBadWeather, 107;
     a_copy_without_one_of_its_pieces_is_found: PieceSkipped, 2, CrashInCopy, 0;
     a_log_that_follows_half_a_copy_is_found: LogBeforeLastPiece, 2, CrashInCopy, 0;
+    a_backup_that_lacks_what_was_served_during_its_copy_is_found: JoinsWithoutLog, 2, Unheard, 0;
 }

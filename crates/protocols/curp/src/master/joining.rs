@@ -1,0 +1,251 @@
+//! New backups get their copies while the view in use is served.
+//!
+//! A view with a backup that has no log begins with a copy of everything, which takes as long as the
+//! state is large. Until the copies are there the master serves the view in use: its backups and witnesses
+//! alone count, as before. What it logs meanwhile follows the copies. Once each new backup lacks a few
+//! entries at most, the master stops serving and brings them the rest
+//! ([`Changing`](super::Phase::Changing)).
+//!
+//! While a backup of the view in use is gone, nothing can be synced: reads and updates that commute with
+//! what is not synced are answered, all others wait for the view to come.
+//!
+//! | invariant | |
+//! |---|---|
+//! | J1 | what is synced is on the backups of the view in use; nothing counts on one that joins |
+//! | J2 | the log is kept from the cut of a copy on until the view that the copy is for opens |
+
+use std::collections::VecDeque;
+use std::collections::vec_deque::Iter;
+
+use super::{Master, Peer};
+use crate::execute::Execute;
+use crate::ids::{Config, Position};
+use crate::message::{CurpMessage, Entry};
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
+use crate::node::Outbox;
+
+/// A new backup that lacks no more entries than this is waited for.
+const NEAR: u64 = 256;
+/// Bytes of entries that are kept for new backups; with more, the view in use is not served until they
+/// have them.
+const KEPT_BYTES_MAX: usize = 32 << 20;
+
+/// The end of what is synced of a log: what follows the cut of a copy.
+#[derive(Debug, Default)]
+pub(super) struct KeptLog {
+    entries: VecDeque<Entry>,
+    bytes: usize,
+}
+
+impl KeptLog {
+    pub(super) fn extend(&mut self, entries: impl Iterator<Item = Entry>) {
+        for entry in entries {
+            self.bytes += entry.bytes();
+            self.entries.push_back(entry);
+        }
+        assert!(
+            self.bytes >= self.entries.len(),
+            "what an entry takes is counted"
+        );
+    }
+
+    pub(super) fn iter(&self) -> Iter<'_, Entry> {
+        self.entries.iter()
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl<E: Execute> Master<E> {
+    /// What follows this place is here.
+    pub(super) fn kept_from(&self) -> Position {
+        let kept = self.kept.entries.len() as Position;
+        assert!(kept <= self.synced, "a log begins with its first entry");
+        self.synced - kept
+    }
+
+    /// Begins to bring the new backups of a view to come up to the log.
+    pub(super) fn begin_joining(&mut self, new: Config, out: &mut impl Outbox) {
+        assert!(self.is_serving(), "a view is served meanwhile");
+        assert_eq!(
+            new.view.epoch,
+            self.epoch(),
+            "whoever serves on has no new life"
+        );
+        let wanted = |peer: &Peer| !peer.joins || CurpMessage::names(&new.backups, peer.member);
+        self.peers.retain(wanted);
+        for member in &new.backups {
+            if self.peers.iter().all(|peer| peer.member != *member) {
+                let mut peer = Peer::new(*member, self.synced, true);
+                peer.joins = true;
+                self.peers.push(peer);
+            }
+        }
+        let counted = self.peers.iter().filter(|peer| !peer.joins).count();
+        assert!(
+            counted == self.config.backups.len() || !self.options.is_honest(),
+            "J1: the backups of the view in use are those that count"
+        );
+        self.coming = Some(new);
+        self.go_on_joining(out);
+    }
+
+    /// Sends new backups what they lack; ends the view in use once that is little, or too much to be kept.
+    pub(super) fn go_on_joining(&mut self, out: &mut impl Outbox) {
+        let Some(coming) = &self.coming else {
+            return;
+        };
+        assert!(self.is_serving(), "a view is served meanwhile");
+        let last = self.last();
+        let is_near = |peer: &Peer| !peer.install && last - peer.acked <= NEAR;
+        let mut joining = self.peers.iter().filter(|peer| peer.joins);
+        if joining.all(is_near) || self.kept.bytes > KEPT_BYTES_MAX {
+            let coming = coming.clone();
+            #[cfg(feature = "mutants")]
+            self.forget_what_joiners_lack();
+            return self.change_to(coming, out);
+        }
+        for index in 0..self.peers.len() {
+            let peer = &self.peers[index];
+            let lacks = peer.install || peer.sent < last;
+            if peer.joins && lacks && !peer.in_flight {
+                self.push(index, out);
+            }
+        }
+    }
+
+    /// With a planted defect: as if a copy had what came after it.
+    #[cfg(feature = "mutants")]
+    fn forget_what_joiners_lack(&mut self) {
+        if !self.has(Mutant::JoinsWithoutLog) {
+            return;
+        }
+        let last = self.last();
+        for peer in self.peers.iter_mut().filter(|peer| peer.joins) {
+            peer.acked = last;
+            peer.sent = last;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use manxdb_core::LocalTime;
+
+    use super::super::{Phase, RunRequest};
+    use super::*;
+    use crate::ids::{ClientId, Member, RpcId, Stamp};
+    use crate::machine_tests::{OneKeyEach, Said, config, member};
+    use crate::message::Change;
+    use crate::options::Options;
+    use crate::rifl::Rifl;
+
+    const OLD: u32 = 2;
+    const NEW: u32 = 3;
+
+    /// A master that serves with one backup and was told of a view with another one.
+    fn joining(said: &mut Said) -> Master<OneKeyEach> {
+        let now = config(1, 1, OLD);
+        let mut rifl = Rifl::default();
+        rifl.take(1, &Change::Opened(ClientId(1)));
+        let mut master = Master::new(
+            Options::default(),
+            now.clone(),
+            Phase::Filling,
+            (OneKeyEach, rifl),
+            (1, VecDeque::new()),
+            vec![Peer::new(member(OLD), 1, false)],
+        );
+        master.serve(&now, said);
+        let mut next = config(1, 1, NEW);
+        next.view.wlv.0 += 1;
+        master.reconfigure(next, said);
+        assert!(master.is_serving(), "while the copy is made");
+        master
+    }
+
+    fn update(master: &mut Master<OneKeyEach>, seq: u64, command: Vec<u8>, said: &mut Said) {
+        let client = ClientId(1);
+        let request = RunRequest {
+            view: master.config.view,
+            rpc: RpcId { client, seq },
+            ack: 0,
+            stamp: Stamp { micros: 0, seed: 0 },
+            command,
+            sync: true,
+        };
+        master.run(LocalTime(0), true, manxdb_core::NodeId(9), request, said);
+    }
+
+    /// Places that entries to a member followed, and how many they were.
+    fn appends(said: &Said, to: Member) -> Vec<(Position, usize)> {
+        let to_it = said.0.iter().filter(|(node, _)| *node == to.node);
+        let appends = to_it.filter_map(|(_, body)| match body {
+            CurpMessage::Append { after, entries, .. } => Some((*after, entries.len())),
+            _ => None,
+        });
+        appends.collect()
+    }
+
+    fn is_ready(said: &Said) -> bool {
+        let mut all = said.0.iter();
+        all.any(|(_, body)| matches!(body, CurpMessage::Ready { .. }))
+    }
+
+    #[test]
+    fn what_is_served_meanwhile_follows_the_copy_and_counts_on_the_old_backup() {
+        let mut said = Said::default();
+        let mut master = joining(&mut said);
+        update(&mut master, 1, b"a".to_vec(), &mut said);
+        update(&mut master, 2, b"b".to_vec(), &mut said);
+        assert_eq!(master.synced, 1);
+        master.appended(member(OLD), 3, &mut said);
+        assert_eq!((master.synced, master.kept_from()), (3, 1), "J1, J2");
+        assert!(
+            appends(&said, member(NEW)).is_empty(),
+            "its copy comes first"
+        );
+        assert!(master.check().is_ok() && master.is_serving());
+        master.appended(member(NEW), 1, &mut said);
+        assert!(
+            !master.is_serving() && !is_ready(&said),
+            "it lacks two entries"
+        );
+        assert_eq!(appends(&said, member(NEW)), [(1, 2)]);
+        master.appended(member(NEW), 3, &mut said);
+        assert!(is_ready(&said));
+        let next = match &master.phase {
+            Phase::Changing { next } => next.clone(),
+            phase => panic!("{phase:?}"),
+        };
+        master.serve(&next, &mut said);
+        assert_eq!(master.kept_from(), 3, "nothing is kept for nobody");
+        assert!(master.check().is_ok());
+    }
+
+    #[test]
+    fn what_a_backup_said_before_its_copy_says_nothing() {
+        let mut said = Said::default();
+        let mut master = joining(&mut said);
+        update(&mut master, 1, b"a".to_vec(), &mut said);
+        master.appended(member(NEW), 0, &mut said);
+        assert!(master.is_serving() && !is_ready(&said));
+    }
+
+    #[test]
+    fn a_view_that_logs_more_than_is_kept_ends() {
+        let mut said = Said::default();
+        let mut master = joining(&mut said);
+        for (seq, at) in [(1, 2), (2, 3)] {
+            assert!(master.is_serving());
+            update(&mut master, seq, vec![b'a'; KEPT_BYTES_MAX / 2], &mut said);
+            master.appended(member(OLD), at, &mut said);
+        }
+        assert!(!master.is_serving() && !is_ready(&said));
+    }
+}
