@@ -6,7 +6,8 @@ use super::Binder;
 use super::from::{FromState, Part};
 use super::scope::{ColumnName, Frame, FrameColumn, same_name};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::expr::{CompareOp, Expr};
+use crate::planner::alternatives;
 use crate::planner::logical::{Member, Tree};
 use crate::planner::physical::JoinKind;
 
@@ -136,7 +137,7 @@ impl Binder<'_> {
         let bound = self.bind_scalar(condition);
         let frame = self.frames.pop();
         let mut conjuncts = Vec::new();
-        split_and(bound?, &mut conjuncts);
+        alternatives::split(bound?, &mut conjuncts);
         Ok((frame.map(|f| f.columns).unwrap_or_default(), conjuncts))
     }
 }
@@ -211,15 +212,4 @@ fn last_name(name: &ast::ObjectName) -> String {
         .last()
         .and_then(|part| part.as_ident())
         .map_or_else(String::new, |ident| ident.value.clone())
-}
-
-/// Splits a condition at its ANDs.
-pub(crate) fn split_and(expr: Expr, conjuncts: &mut Vec<Expr>) {
-    match expr.kind {
-        ExprKind::And(left, right) => {
-            split_and(*left, conjuncts);
-            split_and(*right, conjuncts);
-        }
-        _ => conjuncts.push(expr),
-    }
 }

@@ -12,6 +12,7 @@ use super::window::{WindowCall, reads_window};
 use crate::catalog::Table;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{Expr, ExprKind};
+use crate::planner::alternatives;
 use crate::planner::logical::Group;
 use crate::planner::physical::Limit;
 use crate::types::ColumnMeta;
@@ -124,7 +125,7 @@ impl Binder<'_> {
             self.frame_mut()?.having = None;
             let bound = bound?;
             self.refuse_window_alias(&bound)?;
-            super::joined::split_and(bound, &mut parts.having);
+            alternatives::split(bound, &mut parts.having);
         }
         self.enter_clause("order clause", true)?;
         let outputs: Vec<Expr> = parts.outputs.iter().map(|o| o.expr.clone()).collect();
@@ -139,6 +140,7 @@ impl Binder<'_> {
         let frame = self.frame_mut()?;
         parts.calls = std::mem::take(&mut frame.calls);
         parts.windows = std::mem::take(&mut frame.windows);
+        super::aggregate::check_grouping(&parts.calls, &parts.keys, parts.rollup)?;
         parts.aggregated = !parts.keys.is_empty()
             || parts
                 .calls

@@ -5,13 +5,13 @@ use sqlparser::ast;
 
 use super::Binder;
 use super::aggregate::bigint;
-use super::joined::split_and;
 use super::query::{Bound, collations, finish};
 use super::scope::column_expr;
 use super::select::SelectParts;
 use super::subquery::{Nested, check_in};
 use crate::error::SqlResult;
 use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::planner::alternatives;
 use crate::planner::join::family;
 use crate::planner::logical::{Hints, Leaf, Member, Source, Tree};
 use crate::planner::physical::{JoinKind, Limit, Node};
@@ -54,7 +54,7 @@ impl Binder<'_> {
             } => self.bind_where_in(expr, subquery, *negated, parts),
             other => {
                 let bound = self.bind_scalar(other)?;
-                split_and(bound, &mut parts.group.conjuncts);
+                alternatives::split(bound, &mut parts.group.conjuncts);
                 Ok(())
             }
         }

@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use super::access::{self, Choice, Needs};
+use super::alternatives;
 use super::logical::{Group, Leaf, Member, Source, Tree};
 use super::physical::{CteScan, Derived, HashKeys, Join, JoinKind, Node, Scan, Virtual};
 use super::walk;
@@ -126,7 +127,8 @@ impl<'a> Planner<'a> {
         extra: Vec<Expr>,
         wish: &Wish,
     ) -> Planned {
-        let conjuncts = group.conjuncts.into_iter().chain(extra);
+        let implied = alternatives::implied(&group);
+        let conjuncts = group.conjuncts.into_iter().chain(extra).chain(implied);
         let mut build = Build {
             planner: self,
             outer,

@@ -4,6 +4,7 @@
 //! place of the expressions they hold, [`having`] moves conditions on groups to rows, [`join`] orders it, [`access`] picks ways into tables, [`select`] stacks the operators of [`physical`] on top.
 
 pub(crate) mod access;
+pub(crate) mod alternatives;
 pub(crate) mod delta;
 mod estimate;
 pub(crate) mod explain;

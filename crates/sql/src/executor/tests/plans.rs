@@ -220,3 +220,28 @@ fn modification_scans_carry_row_keys() {
     assert!(matches!(rows[0][4], Value::Bytes(_)) && matches!(rows[0][7], Value::Bytes(_)));
     assert_eq!(rows[0][6], Value::Text("red".into()));
 }
+
+#[test]
+fn what_the_branches_of_an_or_share_joins_and_what_they_say_of_one_table_leads_to_its_index() {
+    let mut world = World::new();
+    world.table("people", "id int!, city int", "id", &[]);
+    world.table(
+        "visits",
+        "id int!, person int!, kind int",
+        "id",
+        &["person"],
+    );
+    let tree = world.tree(
+        "SELECT * FROM visits v, people p
+         WHERE p.id = 3 AND p.id = v.person AND v.kind = 1
+         OR p.id = 7 AND v.kind = 1 AND v.person = 7 AND p.id = v.person",
+    );
+    let wanted = ["on p using PRIMARY  (rows=2)", "on v using i_person"];
+    for wanted in wanted {
+        assert!(tree.contains(wanted), "{wanted}\n{tree}");
+    }
+    // Nothing is said of one table in every branch.
+    let tree = world
+        .tree("SELECT * FROM visits v, people p WHERE p.id = 3 AND v.kind = 1 OR v.person = 7");
+    assert!(!tree.contains("using"), "{tree}");
+}
