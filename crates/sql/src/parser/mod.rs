@@ -22,6 +22,7 @@ mod column;
 mod database;
 mod depth;
 mod dialect;
+mod given;
 mod hint;
 mod load;
 mod message;
@@ -62,7 +63,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{SqlError, SqlResult};
-use crate::types::SqlMode;
+use crate::types::{SqlMode, Value};
 use dialect::ModeDialect;
 
 /// Table alias under which ON DUPLICATE KEY UPDATE knows the row to be inserted: `VALUES(a)`
@@ -208,13 +209,34 @@ fn tokenize(dialect: &ModeDialect, text: &str) -> SqlResult<Vec<TokenWithSpan>> 
 /// # Errors
 /// 1064 with the place, 1235 for what is not supported, 1436 for nesting beyond measure.
 pub fn parse_part(part: Part, mode: SqlMode) -> SqlResult<Parsed> {
+    parse_given(part, mode, None)
+}
+
+/// Parses a statement with these values in the places of its `?`: for statements that are not planned, and
+/// so have no place for values of parameters. Its text keeps the `?`.
+///
+/// # Errors
+/// As [`parse`]; 1210 for another number of values.
+pub fn parse_with_values(text: &str, mode: SqlMode, values: &[Value]) -> SqlResult<Parsed> {
+    let mut parts = split(text, mode)?;
+    match parts.pop() {
+        Some(only) if parts.is_empty() => parse_given(only, mode, Some(values)),
+        _ => Err(SqlError::internal("a prepared text is not one statement")),
+    }
+}
+
+fn parse_given(part: Part, mode: SqlMode, values: Option<&[Value]>) -> SqlResult<Parsed> {
     let Part {
         text,
         time_limit_millis,
     } = part;
     let dialect = ModeDialect { mode };
     let is_nothing = text.is_empty();
-    let mut tokens = prepass::operators(tokenize(&dialect, &text)?, mode)?;
+    let mut tokens = tokenize(&dialect, &text)?;
+    if let Some(values) = values {
+        tokens = given::with_values(tokens, values)?;
+    }
+    let mut tokens = prepass::operators(tokens, mode)?;
     let mut explained = tokens.split_off(prepass::explain_length(&tokens));
     let changing = explained.split_off(prepass::with_length(&explained));
     tokens.extend(rewrite::spellings(explained)?);

@@ -256,15 +256,10 @@ fn defines_materialized(parsed: &Parsed) -> bool {
 
 /// 1064 for a `?` outside a prepared statement.
 fn refuse_parameters(parsed: &Parsed) -> SqlResult<()> {
-    if parsed.param_count == 0 || defines_materialized(parsed) {
+    if defines_materialized(parsed) {
         return Ok(());
     }
-    let from = parsed.text.find('?').unwrap_or(0);
-    let near = parsed.text.get(from..).unwrap_or_default();
-    Err(SqlError::syntax(format!(
-        "near '{}'",
-        near.chars().take(80).collect::<String>()
-    )))
+    super::compiled::refuse_parameters(parsed)
 }
 
 /// How a statement is counted.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::error::SqlResult;
+use crate::error::{SqlError, SqlResult};
 use crate::parser::Parsed;
 use crate::planner::Plan;
 use crate::statement::StatementPlan;
@@ -10,6 +10,7 @@ use crate::types::{ColumnMeta, DataType};
 use crate::views::Candidate;
 
 use super::accounts::Need;
+use super::ddl;
 use super::metrics::StatementKind;
 use super::retyped::ShownParams;
 
@@ -57,7 +58,7 @@ impl Compiled {
     /// 1295 unless the statement may be prepared.
     pub(crate) fn check_preparable(&self) -> SqlResult<()> {
         use crate::parser::Special;
-        let refused = Err(crate::error::SqlError::new(
+        let refused = Err(SqlError::new(
             1295,
             "HY000",
             "This command is not supported in the prepared statement protocol yet",
@@ -66,6 +67,9 @@ impl Compiled {
             sqlparser::ast::Statement::Use(_) => return refused,
             // Its `?` are no parameters.
             sqlparser::ast::Statement::CreateView(create) if create.materialized => return refused,
+            sqlparser::ast::Statement::CreateView(_) if self.parsed.param_count > 0 => {
+                return Err(crate::statement::variable_in_view());
+            }
             _ => {}
         }
         match &self.parsed.special {
@@ -76,9 +80,35 @@ impl Compiled {
                 | Special::LockTables(_)
                 | Special::UnlockTables,
             ) => refused,
+            _ if self.plan.is_none() && !self.takes_values() => refuse_parameters(&self.parsed),
             _ => Ok(()),
         }
     }
+
+    /// Whether it is a statement without a plan in which a `?` may stand for a value.
+    fn takes_values(&self) -> bool {
+        use sqlparser::ast::Statement;
+        let is_select = |query: &Option<_>| query.is_some();
+        match &self.parsed.statement {
+            Statement::CreateTable(create) => is_select(&create.query),
+            Statement::Discard { .. } => !ddl::is_ddl(&self.parsed),
+            Statement::Explain { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+/// 1064 for a statement with a `?` that stands for nothing.
+pub(super) fn refuse_parameters(parsed: &Parsed) -> SqlResult<()> {
+    if parsed.param_count == 0 {
+        return Ok(());
+    }
+    let from = parsed.text.find('?').unwrap_or(0);
+    let near = parsed.text.get(from..).unwrap_or_default();
+    Err(SqlError::syntax(format!(
+        "near '{}'",
+        near.chars().take(80).collect::<String>()
+    )))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::transaction::OpenTransaction;
 use super::{ResultSink, ddl};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{Warning, WarningLevel};
-use crate::parser::{Parsed, Special};
+use crate::parser::{Parsed, Special, parse_with_values};
 use crate::statement::{StatementOutcome, StatementPlan};
 use crate::types::Value;
 
@@ -169,6 +169,11 @@ impl Session {
         more: bool,
         measure: &mut Measure,
     ) -> SqlResult<()> {
+        if compiled.plan.is_none() && compiled.parsed.param_count > 0 {
+            let given = Arc::new(self.with_values(compiled, params)?);
+            assert_eq!(given.parsed.param_count, 0, "each `?` has got its value");
+            return self.run_measured(&given, &[], sink, more, measure);
+        }
         self.check_needs(compiled)?;
         let settings = self.state.settings();
         let is_query = matches!(compiled.plan, Some(StatementPlan::Query(_)));
@@ -193,6 +198,12 @@ impl Session {
         };
         self.leave_tables();
         result
+    }
+
+    /// A statement without a plan, with values in the places of its parameters.
+    fn with_values(&self, compiled: &Compiled, params: &[Value]) -> SqlResult<Compiled> {
+        let mode = self.state.settings().sql_mode;
+        self.compile(parse_with_values(&compiled.parsed.text, mode, params)?)
     }
 
     /// A statement without a plan.

@@ -26,7 +26,7 @@ mod update;
 #[cfg(feature = "mutants")]
 pub use owners::mutants as ownership_mutants;
 
-pub(crate) use ddl::{quote_text, wanted as blinded_keys_wanted};
+pub(crate) use ddl::{quote_text, variable_in_view, wanted as blinded_keys_wanted};
 pub use insert::LoadedFile;
 pub(crate) use load::put_line;
 

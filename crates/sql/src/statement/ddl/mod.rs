@@ -26,6 +26,7 @@ mod view;
 pub(crate) use analyze::{analyze, analyze_again};
 pub(crate) use blinding::wanted;
 pub(crate) use default::quote as quote_text;
+pub(crate) use view::variable_in_view;
 
 use std::sync::Arc;
 

@@ -21,6 +21,15 @@ pub(super) enum Existing {
     MustExist,
 }
 
+/// 1351: a view means the same to everybody.
+pub(crate) fn variable_in_view() -> SqlError {
+    SqlError::new(
+        1351,
+        "HY000",
+        "View's SELECT contains a variable or parameter",
+    )
+}
+
 /// CREATE [OR REPLACE] VIEW and ALTER VIEW.
 pub(super) fn create(
     context: &DdlContext<'_>,
@@ -31,11 +40,7 @@ pub(super) fn create(
     existing: Existing,
 ) -> SqlResult<StatementOutcome> {
     if parsed.param_count > 0 {
-        return Err(SqlError::new(
-            1351,
-            "HY000",
-            "View's SELECT contains a variable or parameter",
-        ));
+        return Err(variable_in_view());
     }
     let (database, name) = relation(context.database, name)?;
     super::define::check_name(&name)?;
