@@ -15,6 +15,9 @@ pub(crate) const CALL_BASE: usize = 1 << 24;
 /// Window results likewise.
 pub(crate) const WINDOW_BASE: usize = 1 << 25;
 
+/// Arguments of GROUPING, each a bit of its result.
+const GROUPING_ARGUMENTS_MAX: usize = 63;
+
 /// Which aggregate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AggregateKind {
@@ -50,6 +53,8 @@ pub enum AggregateKind {
     JsonArray,
     /// `JSON_OBJECTAGG`.
     JsonObject,
+    /// GROUPING: which of its arguments a row of ROLLUP sums over, the last one in the lowest bit.
+    Grouping,
     /// The value of some row: `ANY_VALUE` and functionally dependent columns.
     First,
 }
@@ -109,6 +114,7 @@ impl AggregateCall {
                 | AggregateKind::BitAnd
                 | AggregateKind::BitOr
                 | AggregateKind::BitXor
+                | AggregateKind::Grouping
         )
     }
 
@@ -163,6 +169,7 @@ pub(crate) fn aggregate_kind(name: &str) -> Option<AggregateKind> {
         "BIT_XOR" => A::BitXor,
         "JSON_ARRAYAGG" => A::JsonArray,
         "JSON_OBJECTAGG" => A::JsonObject,
+        "GROUPING" => A::Grouping,
         "ANY_VALUE" => A::First,
         _ => return None,
     })
@@ -222,7 +229,7 @@ pub(crate) fn result_type(
         None => DataType::Double { unsigned: false },
     };
     match kind {
-        A::CountRows | A::Count => bigint(false),
+        A::CountRows | A::Count | A::Grouping => bigint(false),
         A::Sum => decimal(22, 0),
         A::Avg => decimal(4, 4),
         A::Min | A::Max => ty.clone().computed(),
@@ -396,6 +403,28 @@ fn simplify_count(call: &mut AggregateCall) {
     }
 }
 
+/// GROUPING is asked of keys, and where some rows sum over them.
+///
+/// # Errors
+/// 1111 without ROLLUP, 3592 for what is no key.
+pub(super) fn check_grouping(
+    calls: &[AggregateCall],
+    keys: &[Expr],
+    rollup: bool,
+) -> SqlResult<()> {
+    for call in calls.iter().filter(|c| c.kind == AggregateKind::Grouping) {
+        if !rollup {
+            return Err(wrong_use());
+        }
+        let is_key = |argument: &Expr| keys.iter().any(|key| walk::same(key, argument));
+        if let Some(at) = call.arguments.iter().position(|a| !is_key(a)) {
+            let message = format!("Argument #{at} of GROUPING function is not in GROUP BY");
+            return Err(SqlError::new(3592, "HY000", message));
+        }
+    }
+    Ok(())
+}
+
 fn check_arity(call: &AggregateCall, function: &ast::Function) -> SqlResult<()> {
     let count = call.arguments.len();
     let fits = match call.kind {
@@ -403,6 +432,7 @@ fn check_arity(call: &AggregateCall, function: &ast::Function) -> SqlResult<()> 
         AggregateKind::GroupConcat => count >= 1,
         AggregateKind::Count => count == 1 || (count > 1 && call.distinct),
         AggregateKind::JsonObject => count == 2,
+        AggregateKind::Grouping => (1..=GROUPING_ARGUMENTS_MAX).contains(&count),
         _ => count == 1,
     };
     if fits {

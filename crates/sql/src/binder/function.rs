@@ -9,7 +9,7 @@ use super::literal::text_literal;
 use super::scope::ColumnName;
 use crate::catalog::{ColumnDefault, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::Expr;
+use crate::expr::{Expr, ExprKind};
 use crate::functions;
 use crate::types::SqlMode;
 use crate::types::{DataType, Value};
@@ -42,7 +42,6 @@ impl Binder<'_> {
             "VALUES" => return self.bind_values(function),
             "DEFAULT" => return self.bind_default(function),
             "ROW" => return Err(super::expr::operand_columns(1)),
-            "GROUPING" => return Err(SqlError::not_supported("GROUPING")),
             _ => {}
         }
         let mut arguments = self.function_arguments(function)?;
@@ -58,6 +57,9 @@ impl Binder<'_> {
         if COMPARING.contains(&upper.as_str()) {
             let all: Vec<&Expr> = arguments.iter().collect();
             self.refuse_mixes(&upper.to_lowercase(), &all)?;
+        }
+        if upper == "WEEK" && arguments.len() == 1 {
+            arguments.push(default_week_format());
         }
         let Some(known) = functions::lookup(&upper) else {
             return Err(unknown_function(self.context.database, name));
@@ -283,5 +285,14 @@ fn unknown_function(database: Option<&str>, name: &str) -> SqlError {
             format!("FUNCTION {database}.{name} does not exist"),
         ),
         None => SqlError::new(1305, "42000", format!("FUNCTION {name} does not exist")),
+    }
+}
+
+/// The mode of a WEEK() without one: as the session has it when the statement runs.
+fn default_week_format() -> Expr {
+    Expr {
+        kind: ExprKind::SystemVariable("default_week_format".to_owned(), false),
+        ty: DataType::BIGINT,
+        nullable: false,
     }
 }

@@ -3,7 +3,7 @@
 use sqlparser::ast;
 
 use super::Binder;
-use super::aggregate::{AggregateCall, WINDOW_BASE, aggregate_kind, bigint};
+use super::aggregate::{AggregateCall, AggregateKind, WINDOW_BASE, aggregate_kind, bigint};
 use super::scope::{column_expr, same_name};
 use super::window_name::{NamedWindow, inherit, undefined};
 use crate::error::{SqlError, SqlResult};
@@ -258,7 +258,8 @@ impl Binder<'_> {
             }
             return Ok(call);
         }
-        let Some(kind) = aggregate_kind(name) else {
+        let kind = aggregate_kind(name).filter(|kind| *kind != AggregateKind::Grouping);
+        let Some(kind) = kind else {
             return Err(SqlError::not_supported(format!("{name} OVER")));
         };
         let aggregate = self.aggregate_call(kind, function)?;

@@ -9,6 +9,7 @@ use crate::binder::{AggregateCall, AggregateKind};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::Expr;
 use crate::types::{self, Collation, DataType, Decimal, Row, Value};
+use crate::views::DIV_PRECISION_INCREMENT;
 
 /// The state of one aggregate of one group.
 pub(super) struct Accumulator {
@@ -51,7 +52,7 @@ impl Accumulator {
         use AggregateKind as A;
         let exact = matches!(call.ty, DataType::Decimal { .. });
         let state = match call.kind {
-            A::CountRows | A::Count => State::Count(0),
+            A::CountRows | A::Count | A::Grouping => State::Count(0),
             A::Sum | A::Avg if exact => State::Exact {
                 whole: 0,
                 decimal: None,
@@ -90,6 +91,9 @@ impl Accumulator {
                 *first = Some(run.eval(argument, row)?);
             }
             return Ok(());
+        }
+        if call.kind == AggregateKind::Grouping {
+            return Ok(()); // it says something of the group, not of its rows
         }
         let mut values = Vec::with_capacity(call.arguments.len());
         let sums = matches!(
@@ -258,7 +262,10 @@ impl Accumulator {
                 whole,
                 decimal,
                 count,
-            } => exact_result(call, *whole, decimal.as_ref(), *count),
+            } => {
+                let increment = run.context.eval.div_precision_increment;
+                exact_result(call, *whole, decimal.as_ref(), (*count, increment))
+            }
             State::Double { sum, count } => {
                 let result = if call.kind == AggregateKind::Avg {
                     #[allow(clippy::cast_precision_loss)]
@@ -307,12 +314,13 @@ fn document(json: serde_json::Value) -> SqlResult<Value> {
     Ok(Value::Json(Arc::new(types::normalise(json))))
 }
 
-/// SUM or AVG of integers and decimals.
+/// SUM or AVG of integers and decimals: of so many, and with so many digits more than they have
+/// (`div_precision_increment`).
 pub(crate) fn exact_result(
     call: &AggregateCall,
     whole: i128,
     decimal: Option<&Decimal>,
-    count: u64,
+    (count, increment): (u64, u8),
 ) -> Value {
     let scale = match call.ty {
         DataType::Decimal { scale, .. } => i64::from(scale),
@@ -324,6 +332,10 @@ pub(crate) fn exact_result(
     }
     if call.kind == AggregateKind::Avg {
         sum = sum / Decimal::from(count);
+        // Types are declared for the default.
+        let more = i64::from(increment) - i64::from(DIV_PRECISION_INCREMENT);
+        let scale = (scale + more).clamp(0, types::MAX_DECIMAL_SCALE.into());
+        return Value::decimal(types::round_decimal(&sum, scale));
     }
     Value::decimal(types::round_decimal(&sum, scale))
 }

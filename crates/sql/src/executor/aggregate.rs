@@ -13,6 +13,7 @@ use super::accumulate::Accumulator;
 use super::memory::row_bytes;
 use super::operator::{BoxedOperator, Operator, Run};
 use super::spill::{Partitioned, Partitions, next_keyed};
+use crate::binder::{AggregateCall, AggregateKind};
 use crate::error::SqlResult;
 use crate::planner::physical::Aggregate;
 use crate::planner::walk;
@@ -216,6 +217,18 @@ impl<'p> GroupTable<'p> {
     }
 }
 
+impl Aggregate {
+    /// GROUPING of a group of the first `level` keys.
+    fn summed_over(&self, level: usize, call: &AggregateCall) -> Value {
+        let grouped_by = self.keys.get(..level).unwrap_or(&self.keys);
+        let bits = call.arguments.iter().fold(0, |bits, argument| {
+            let is_grouped = grouped_by.iter().any(|key| walk::same(key, argument));
+            bits << 1 | i64::from(!is_grouped)
+        });
+        Value::Int(bits)
+    }
+}
+
 /// Groups by key, each super-aggregate behind what it sums up.
 fn rollup_order(a: &Group, b: &Group, aggregate: &Aggregate) -> Ordering {
     let shared = a.level.min(b.level);
@@ -245,7 +258,11 @@ impl Operator for AggregateOp<'_> {
         };
         let mut row = group.keys;
         for (accumulator, call) in group.accumulators.iter().zip(&self.aggregate.calls) {
-            row.push(accumulator.result(run, call)?);
+            row.push(if call.kind == AggregateKind::Grouping {
+                self.aggregate.summed_over(group.level, call)
+            } else {
+                accumulator.result(run, call)?
+            });
         }
         Ok(Some(row))
     }

@@ -72,6 +72,8 @@ pub trait SessionInfo {
     fn get_lock(&self, name: &str, timeout_seconds: Option<f64>) -> SqlResult<i64>;
     /// `RELEASE_LOCK`: 1 released, 0 held by another, NULL none.
     fn release_lock(&self, name: &str) -> Option<i64>;
+    /// `RELEASE_ALL_LOCKS`: how many were released, one taken twice counted twice.
+    fn release_all_locks(&self) -> u64;
     /// Connection holding the lock (`IS_USED_LOCK`).
     fn lock_holder(&self, name: &str) -> Option<u64>;
 }

@@ -46,7 +46,7 @@ fn converted(value: &Value, from: i64, to: i64) -> Value {
         return Value::Null;
     };
     let base = |base: i64| {
-        u32::try_from(base.abs())
+        u32::try_from(base.unsigned_abs())
             .ok()
             .filter(|base| (2..=36).contains(base))
     };

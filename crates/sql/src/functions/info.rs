@@ -25,6 +25,13 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("BENCHMARK", (2, 2), infer::integer_always, benchmark).volatile(),
     ScalarFunction::new("GET_LOCK", (2, 2), infer::integer_or_null, get_lock).volatile(),
     ScalarFunction::new("RELEASE_LOCK", (1, 1), infer::integer_or_null, release_lock).volatile(),
+    ScalarFunction::new(
+        "RELEASE_ALL_LOCKS",
+        (0, 0),
+        infer::integer_always,
+        |ctx, _, _| Ok(Value::UInt(ctx.session.release_all_locks())),
+    )
+    .volatile(),
     ScalarFunction::new("IS_FREE_LOCK", (1, 1), infer::integer_or_null, is_free_lock).volatile(),
     ScalarFunction::new("IS_USED_LOCK", (1, 1), infer::integer_or_null, is_used_lock).volatile(),
 ];

@@ -11,9 +11,11 @@
 )]
 
 mod arguments;
+mod compression;
 mod control;
 mod crypto;
 mod digits;
+mod encryption;
 mod hash;
 mod infer;
 mod info;
@@ -193,10 +195,12 @@ impl std::fmt::Debug for ScalarFunction {
 }
 
 /// Every family.
-const FAMILIES: [&[ScalarFunction]; 19] = [
+const FAMILIES: [&[ScalarFunction]; 21] = [
     control::FUNCTIONS,
+    compression::FUNCTIONS,
     crypto::FUNCTIONS,
     digits::FUNCTIONS,
+    encryption::FUNCTIONS,
     info::FUNCTIONS,
     json::FUNCTIONS,
     json_edit::FUNCTIONS,

@@ -255,7 +255,7 @@ pub(super) fn week_of(date: Date, mode: i64) -> (i64, i64) {
     (year, days / 7 + 1)
 }
 
-/// The mode `WEEK()` works in; without one `default_week_format`, 0.
+/// The mode that was asked for. The binder gives WEEK() that of `default_week_format`; that of YEARWEEK() is 0.
 fn week_mode(args: &[Value]) -> i64 {
     args.get(1).and_then(Value::to_i64).unwrap_or(0) & 7
 }

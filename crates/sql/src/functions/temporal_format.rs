@@ -292,6 +292,9 @@ impl Reading {
                 self.week_year = Some((year, specifier == 'X'));
                 Some(rest)
             }
+            '.' => Some(text.trim_start_matches(|c: char| c.is_ascii_punctuation())),
+            '@' => Some(text.trim_start_matches(char::is_alphabetic)),
+            '#' => Some(text.trim_start_matches(|c: char| c.is_ascii_digit())),
             'f' => self.take_fraction(text),
             'p' => self.take_half(text),
             'T' => self.take_all("%H:%i:%S", text),

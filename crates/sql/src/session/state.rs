@@ -294,6 +294,14 @@ impl SessionInfo for SessionState {
         released
     }
 
+    fn release_all_locks(&self) -> u64 {
+        let released = self.instance.named_locks.release_all(self.process.id);
+        if released > 0 {
+            self.instance.wake_all();
+        }
+        released
+    }
+
     fn lock_holder(&self, name: &str) -> Option<u64> {
         self.instance.named_locks.holder(name)
     }

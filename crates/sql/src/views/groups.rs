@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use manxdb_views::Unsuited;
 
+use super::DIV_PRECISION_INCREMENT;
 use super::contents::ENTRY_BYTES;
 use super::shape::Grouping;
 use crate::binder::{AggregateCall, AggregateKind};
@@ -143,7 +144,12 @@ impl State {
                 whole,
                 decimal,
                 count,
-            } => exact_result(call, *whole, decimal.as_ref(), *count),
+            } => exact_result(
+                call,
+                *whole,
+                decimal.as_ref(),
+                (*count, DIV_PRECISION_INCREMENT),
+            ),
             State::Values(known) => {
                 let end = if call.kind == AggregateKind::Min {
                     known.keys().next()

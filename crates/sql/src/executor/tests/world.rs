@@ -95,6 +95,9 @@ impl SessionInfo for TestSession {
     fn release_lock(&self, _name: &str) -> Option<i64> {
         Some(1)
     }
+    fn release_all_locks(&self) -> u64 {
+        0
+    }
     fn lock_holder(&self, _name: &str) -> Option<u64> {
         None
     }

@@ -43,7 +43,11 @@ impl Expr {
             && matches!(set.kind, ExprKind::Column(_) | ExprKind::Outer { .. })
             && is_constant(text)
         {
-            let (text, set, members) = (text.clone(), set.clone(), members.clone());
+            let (mut text, set, members) = (text.clone(), set.clone(), members.clone());
+            if !text.ty.is_text() && !text.ty.is_bytes() {
+                let shown = DataType::varchar(text.ty.char_length());
+                text = text.convert_to(&shown);
+            }
             let found = Self::prepared_call(function, args);
             return Ok(find_member(text, found, set, members));
         }

@@ -32,7 +32,8 @@ pub fn datetime_from_number(number: i64) -> Option<DateTime> {
 /// A number read as a time: `HHMMSS`, or the time of a datetime number.
 #[must_use]
 pub fn time_from_number(number: i64) -> Option<Time> {
-    if number.abs() > 9_999_999 {
+    let magnitude = number.unsigned_abs();
+    if magnitude > 9_999_999 {
         return Some(match datetime_from_number(number) {
             Some(value) => value.time(),
             None => Time {
@@ -40,7 +41,7 @@ pub fn time_from_number(number: i64) -> Option<Time> {
             },
         });
     }
-    let magnitude = number.abs();
+    let magnitude = i64::try_from(magnitude).unwrap_or(i64::MAX);
     let (hours, minutes, seconds) = (magnitude / 10_000, magnitude / 100 % 100, magnitude % 100);
     (minutes < 60 && seconds < 60).then(|| Time {
         micros: number.signum() * (hours * 3600 + minutes * 60 + seconds) * MICROS_PER_SECOND,
