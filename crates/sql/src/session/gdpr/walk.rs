@@ -33,14 +33,14 @@ pub(super) struct FoundTable {
     pub(super) visible: Vec<usize>,
     pub(super) rows: Vec<FoundRow>,
     /// Rows by what they are known by.
-    known: BTreeMap<String, usize>,
+    known: BTreeMap<Vec<u8>, usize>,
 }
 
 /// A row with why it is the person's.
 pub(super) struct FoundRow {
     /// Values of the visible columns.
     pub(super) values: Row,
-    pub(super) reasons: Vec<Reason>,
+    pub(super) reasons: Vec<Arc<Reason>>,
     is_owned: bool,
 }
 
@@ -61,7 +61,7 @@ type Open = (usize, usize, bool);
 /// What a walk reads, and how.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WalkOptions {
-    /// Only the columns that rows are known and found by, not all that may be shown.
+    /// Only the columns that rows are known, found and deleted by, not all that may be shown.
     pub(super) only_keys: bool,
     /// Rows are locked.
     pub(super) locks: bool,
@@ -176,20 +176,15 @@ impl<'a> Walk<'a> {
         columns: &[usize],
         key: Vec<Value>,
     ) -> SqlResult<Vec<(usize, usize)>> {
-        let mut alike: BTreeMap<String, usize> = BTreeMap::new();
+        let mut alike = Alike::default();
         let mut all = Vec::new();
         for values in self.ask(session, at, columns, &[key])? {
-            let ordinal = alike.entry(format!("{values:?}")).or_default();
-            let this = *ordinal;
-            *ordinal += 1;
             let found = self.found(at)?;
+            let this = alike.ordinal(found, &values);
             let known = found.known.get(&found.key(&values, this)).copied();
             let row = match known {
                 Some(row) => row,
-                None => {
-                    self.insert(at, values, this, Vec::new(), false)?;
-                    self.found(at)?.rows.len() - 1
-                }
+                None => self.insert(at, values, this)?,
             };
             all.push((at, row));
         }
@@ -242,11 +237,11 @@ impl<'a> Walk<'a> {
             let name = &person.name;
             unknown(format!("'{name}' has no row with the key {}", shown(id)))
         })?;
-        let reason = Reason {
+        let reason = Arc::new(Reason {
             text: "DATA_SUBJECT".to_string(),
             columns: person.primary_key.clone(),
             via: None,
-        };
+        });
         self.add(at, row, 0, &reason, true)?;
         self.follow(session, true)?;
         // Owned rows give access along other edges than ownership.
@@ -303,19 +298,12 @@ impl<'a> Walk<'a> {
                 let columns = self.found(table)?.positions(&link.target_columns)?;
                 let keys = self.values(table, rows, &columns)?;
                 let at = self.table(&child.name)?;
-                let reason = Reason {
+                let reason = Arc::new(Reason {
                     text: reason(child, link, kind),
                     columns: link.columns.clone(),
                     via: None,
-                };
-                self.add_all(
-                    session,
-                    at,
-                    &link.columns,
-                    &keys,
-                    &|_| reason.clone(),
-                    is_owned,
-                )?;
+                });
+                self.add_all(session, at, &link.columns, &keys, &reason, is_owned)?;
             }
         }
         Ok(())
@@ -344,12 +332,12 @@ impl<'a> Walk<'a> {
             let text = reason(&shape, link, kind);
             for row in rows {
                 let keys = self.values(table, &[*row], &link.columns)?;
-                let reason = Reason {
+                let reason = Arc::new(Reason {
                     text: text.clone(),
                     columns: link.columns.clone(),
                     via: Some((table, *row)),
-                };
-                self.add_all(session, at, &columns, &keys, &|_| reason.clone(), is_owned)?;
+                });
+                self.add_all(session, at, &columns, &keys, &reason, is_owned)?;
             }
         }
         Ok(())
@@ -362,21 +350,16 @@ impl<'a> Walk<'a> {
         at: usize,
         columns: &[usize],
         keys: &[Vec<Value>],
-        reason: &dyn Fn(&Row) -> Reason,
+        reason: &Arc<Reason>,
         is_owned: bool,
     ) -> SqlResult<()> {
         if keys.is_empty() {
             return Ok(());
         }
-        let mut alike: BTreeMap<String, usize> = BTreeMap::new();
+        let mut alike = Alike::default();
         for row in self.ask(session, at, columns, keys)? {
-            // Rows without a key of their own are told apart by how many there are: whichever way one
-            // of several that are alike is reached, all are.
-            let ordinal = alike.entry(format!("{row:?}")).or_default();
-            let this = *ordinal;
-            *ordinal += 1;
-            let reason = reason(&row);
-            self.add(at, row, this, &reason, is_owned)?;
+            let this = alike.ordinal(self.found(at)?, &row);
+            self.add(at, row, this, reason, is_owned)?;
         }
         Ok(())
     }
@@ -386,7 +369,7 @@ impl<'a> Walk<'a> {
         at: usize,
         values: Row,
         ordinal: usize,
-        reason: &Reason,
+        reason: &Arc<Reason>,
         is_owned: bool,
     ) -> SqlResult<()> {
         let found = self.tables.get_mut(at).ok_or_else(lost)?;
@@ -397,26 +380,31 @@ impl<'a> Walk<'a> {
             .and_then(|row| found.rows.get_mut(*row))
         {
             if !row.reasons.contains(reason) {
-                row.reasons.push(reason.clone());
+                row.reasons.push(Arc::clone(reason));
             }
             return Ok(());
         }
-        self.insert(at, values, ordinal, vec![reason.clone()], is_owned)?;
-        let row = self.found(at)?.rows.len() - 1;
+        let row = self.insert_known(at, values, key, vec![Arc::clone(reason)], is_owned)?;
         self.open.push_back((at, row, is_owned));
         Ok(())
     }
 
-    fn insert(
+    /// A row that nothing leads to from the person; its number.
+    fn insert(&mut self, at: usize, values: Row, ordinal: usize) -> SqlResult<usize> {
+        let key = self.found(at)?.key(&values, ordinal);
+        self.insert_known(at, values, key, Vec::new(), false)
+    }
+
+    /// A row that is known by `key`, and was not found before; its number.
+    fn insert_known(
         &mut self,
         at: usize,
         values: Row,
-        ordinal: usize,
-        reasons: Vec<Reason>,
+        key: Vec<u8>,
+        reasons: Vec<Arc<Reason>>,
         is_owned: bool,
-    ) -> SqlResult<()> {
+    ) -> SqlResult<usize> {
         let found = self.tables.get_mut(at).ok_or_else(lost)?;
-        let key = found.key(&values, ordinal);
         let size = size(&values) + key.len();
         self.memory_left = self.memory_left.checked_sub(size).ok_or_else(|| {
             let text = "Out of memory: a person's rows take more than a statement may hold; raise \
@@ -434,7 +422,7 @@ impl<'a> Walk<'a> {
         if self.is_over() {
             return Err(SqlError::internal("more rows were found than may be"));
         }
-        Ok(())
+        Ok(row)
     }
 
     /// The number of a table, reached now or before.
@@ -460,10 +448,19 @@ impl<'a> Walk<'a> {
         Ok(self.tables.len() - 1)
     }
 
-    /// Columns of the primary key, of foreign keys, those that foreign keys refer to, and those that
-    /// rules clear.
+    /// Columns of the primary key, of indexes, of foreign keys, those that foreign keys refer to, and
+    /// those that rules clear: a row is deleted, with its index entries, by these alone, unless an index
+    /// has a prefix of a column.
     fn key_columns(&self, table: &Table) -> Vec<usize> {
         let mut columns: BTreeSet<usize> = table.primary_key.iter().copied().collect();
+        let indexed = table.indexes.iter().flat_map(|index| &index.columns);
+        // Not whole texts for the sake of an index of their beginnings: they may take much memory.
+        let short = indexed.filter(|part| part.prefix.is_none());
+        columns.extend(
+            short
+                .map(|part| part.column)
+                .filter(|at| is_shown(table, *at)),
+        );
         let own = table.foreign_keys.iter().filter(|key| key.enforced);
         columns.extend(own.flat_map(|key| key.columns.iter().copied()));
         for (child, number) in self.referring(table) {
@@ -649,20 +646,43 @@ impl FoundTable {
     }
 
     /// What a row is known by: its primary key, or all of it with its number among those alike.
-    fn key(&self, values: &Row, ordinal: usize) -> String {
+    fn key(&self, values: &Row, ordinal: usize) -> Vec<u8> {
+        let mut key = Vec::new();
         if self.table.primary_key.is_empty() {
-            return format!("{ordinal} {values:?}");
+            key.extend(ordinal.to_be_bytes());
+            values.iter().for_each(|value| put_value(&mut key, value));
+            return key;
         }
-        let key: Vec<Option<&Value>> = self
-            .table
-            .primary_key
-            .iter()
-            .map(|column| {
-                let place = self.visible.iter().position(|at| at == column)?;
-                values.get(place)
-            })
-            .collect();
-        format!("{key:?}")
+        for column in &self.table.primary_key {
+            let place = self.visible.iter().position(|at| at == column);
+            let value = place.and_then(|place| values.get(place));
+            put_value(&mut key, value.unwrap_or(&Value::Null));
+        }
+        key
+    }
+
+    /// The row as its table has it, to be deleted: all that an index has is there, other columns are
+    /// NULL. `None` where that is not known, or the row has no key to be found by.
+    pub(super) fn whole(
+        &self,
+        row: &FoundRow,
+        zone: &TimeZone,
+    ) -> SqlResult<Option<(Row, Vec<u8>)>> {
+        let indexed = self.table.indexes.iter().flat_map(|index| &index.columns);
+        if !indexed
+            .into_iter()
+            .all(|part| self.visible.contains(&part.column))
+        {
+            return Ok(None);
+        }
+        let Some(suffix) = self.suffix(&row.values, zone)? else {
+            return Ok(None);
+        };
+        let mut whole = vec![Value::Null; self.table.columns.len()];
+        for (at, value) in self.visible.iter().zip(&row.values) {
+            *whole.get_mut(*at).ok_or_else(lost)? = value.clone();
+        }
+        Ok(Some((whole, suffix)))
     }
 }
 
@@ -671,6 +691,53 @@ impl FoundRow {
     pub(super) fn is_owned(&self) -> bool {
         self.is_owned
     }
+}
+
+/// Tells rows apart that have no key of their own by how many there are alike: whichever way one of
+/// several is reached, all are.
+#[derive(Default)]
+struct Alike(BTreeMap<Vec<u8>, usize>);
+
+impl Alike {
+    /// How many rows like this one came before; 0 for a row with a primary key.
+    fn ordinal(&mut self, table: &FoundTable, values: &Row) -> usize {
+        if !table.table.primary_key.is_empty() {
+            return 0;
+        }
+        let next = self.0.entry(table.key(values, 0)).or_default();
+        let this = *next;
+        *next += 1;
+        this
+    }
+}
+
+/// Adds a value so that different lists of values are different bytes.
+fn put_value(bytes: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::Null => bytes.push(0),
+        Value::Int(number) => {
+            bytes.push(1);
+            bytes.extend(number.to_be_bytes());
+        }
+        Value::UInt(number) => {
+            bytes.push(2);
+            bytes.extend(number.to_be_bytes());
+        }
+        other => {
+            let text = format!("{other:?}");
+            bytes.push(3);
+            bytes.extend(text.len().to_be_bytes());
+            bytes.extend(text.into_bytes());
+        }
+    }
+}
+
+/// Whether a column can be asked for by its name.
+fn is_shown(table: &Table, at: usize) -> bool {
+    table
+        .columns
+        .get(at)
+        .is_some_and(|column| !column.is_hidden())
 }
 
 /// `user_id OWNED_BY users`; `shares.file_id OWNS files`.
