@@ -14,7 +14,7 @@ use super::{
     refuse_returning, warn,
 };
 use crate::binder::BindContext;
-use crate::catalog::TableId;
+use crate::catalog::{Table, TableId, touch};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext};
 use crate::parser::IGNORE_HINT;
@@ -164,6 +164,44 @@ pub(super) fn run(context: &ExecContext<'_>, delete: &Delete) -> SqlResult<State
         stored_id: 0,
         info: String::new(),
     })
+}
+
+/// Deletes rows, each with its key suffix, that the open transaction has read for update: they are as
+/// given here in every column that an index or a link has. What refers to them, from tables `children`,
+/// is the caller's matter.
+///
+/// # Errors
+/// 1412 when a table has changed; storage; interruption.
+pub(crate) fn delete_known<'t>(
+    context: &ExecContext<'_>,
+    table: &Table,
+    children: impl Iterator<Item = &'t Table>,
+    rows: &[(Row, Vec<u8>)],
+) -> SqlResult<()> {
+    assert!(
+        !context.foreign_key_checks,
+        "rows are deleted without their children only where foreign keys are not checked"
+    );
+    touch(context.txn, table)?;
+    for child in children.filter(|child| child.id != table.id) {
+        touch(context.txn, child)?;
+    }
+    let writer = RowWriter {
+        txn: context.txn,
+        table,
+        tz: &context.eval.time_zone,
+        owners: context.owners,
+    };
+    for (row, suffix) in rows {
+        context.waiter.check()?;
+        assert_eq!(
+            row.len(),
+            table.columns.len(),
+            "a row has a value for each column of its table"
+        );
+        writer.delete(row, suffix)?;
+    }
+    Ok(())
 }
 
 /// Deletes one row with what refers to it; false when a cascade was faster.

@@ -27,6 +27,7 @@ mod update;
 pub use owners::mutants as ownership_mutants;
 
 pub(crate) use ddl::{quote_text, variable_in_view, wanted as blinded_keys_wanted};
+pub(crate) use delete::delete_known;
 pub use insert::LoadedFile;
 pub(crate) use load::put_line;
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value as Json};
 
-use super::walk::{FoundRow, FoundTable};
+use super::found_rows::{FoundRow, FoundTable};
 use crate::catalog::{Column, Table};
 use crate::error::SqlResult;
 use crate::parser::GdprFormat;

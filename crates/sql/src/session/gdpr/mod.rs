@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`forget`] | `GDPR FORGET` on the same walk: what goes, what is cleared, in one transaction or several |
 //! | [`walk`] | from the person's row along the edges of ownership, by index, on one snapshot |
+//! | [`found_rows`] | the rows that it found, by table |
 //! | [`redact`] | ON GET rules: what of a row others keep is not shown |
 //! | [`audit`], [`ledger`] | records of requests, in the store and beside the vault; certificates |
 //! | [`format`] | result sets, JSON, CSV, INSERT statements |
@@ -11,6 +12,7 @@
 mod audit;
 mod forget;
 mod format;
+mod found_rows;
 mod ledger;
 mod redact;
 mod replay;

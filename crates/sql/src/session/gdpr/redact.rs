@@ -2,7 +2,7 @@
 
 use manxdb_ownership::{Rule, RuleAction, RuleEvent};
 
-use super::walk::{FoundRow, FoundTable, Reason};
+use super::found_rows::{FoundRow, FoundTable, Reason};
 use crate::types::Value;
 
 /// Applies the rules of each table to its rows: the union of all that match; DELETE_ROW wins.

@@ -2,58 +2,22 @@
 //! other tables by the index every link has, those that OWNS and ACCESSES lead to by their primary key.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use jiff::tz::TimeZone;
-use manxdb_ownership::{
-    EdgeKind, Link, OwnershipGraph, RuleAction, RuleEvent, TableName, TableShape,
-};
+use manxdb_ownership::{EdgeKind, Link, OwnershipGraph, TableName, TableShape};
 
+use super::found_rows::{Alike, FoundRow, FoundTable, Reason, key_columns};
 use super::{shown, unknown};
-use crate::catalog::{Catalog, ROWS, Table, ownership};
-use crate::encoding::encode_key_part;
+use crate::catalog::{Catalog, Table, ownership};
 use crate::error::{SqlError, SqlResult};
-use crate::parser::{parse, quote_name};
+use crate::parser::parse;
 use crate::session::compiled::Compiled;
 use crate::session::session::Session;
-use crate::statement::target::position;
 use crate::types::{Row, SqlMode, Value};
 
 /// Values that one query asks for.
 const BATCH: usize = 64;
-/// What a value takes beside its text, bytes, about.
-const VALUE_BYTES: usize = 48;
-
-/// Rows of one table.
-pub(super) struct FoundTable {
-    pub(super) table: Arc<Table>,
-    pub(super) shape: Arc<TableShape>,
-    /// Positions, in the table, of the columns that rows here have.
-    pub(super) visible: Vec<usize>,
-    pub(super) rows: Vec<FoundRow>,
-    /// Rows by what they are known by.
-    known: BTreeMap<String, usize>,
-}
-
-/// A row with why it is the person's.
-pub(super) struct FoundRow {
-    /// Values of the visible columns.
-    pub(super) values: Row,
-    pub(super) reasons: Vec<Reason>,
-    is_owned: bool,
-}
-
-/// One edge by which a row was reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Reason {
-    /// `user_id OWNED_BY users`.
-    pub(super) text: String,
-    /// Columns of the link, in the table that has it.
-    pub(super) columns: Vec<usize>,
-    /// The row of another table that has the link: its table's and its own number.
-    pub(super) via: Option<(usize, usize)>,
-}
 
 /// A row to go on from: its table's and its own number, and what it is to the person there.
 type Open = (usize, usize, bool);
@@ -61,7 +25,7 @@ type Open = (usize, usize, bool);
 /// What a walk reads, and how.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WalkOptions {
-    /// Only the columns that rows are known and found by, not all that may be shown.
+    /// Only the columns that rows are known, found and deleted by, not all that may be shown.
     pub(super) only_keys: bool,
     /// Rows are locked.
     pub(super) locks: bool,
@@ -176,20 +140,15 @@ impl<'a> Walk<'a> {
         columns: &[usize],
         key: Vec<Value>,
     ) -> SqlResult<Vec<(usize, usize)>> {
-        let mut alike: BTreeMap<String, usize> = BTreeMap::new();
+        let mut alike = Alike::default();
         let mut all = Vec::new();
         for values in self.ask(session, at, columns, &[key])? {
-            let ordinal = alike.entry(format!("{values:?}")).or_default();
-            let this = *ordinal;
-            *ordinal += 1;
             let found = self.found(at)?;
+            let this = alike.ordinal(found, &values);
             let known = found.known.get(&found.key(&values, this)).copied();
             let row = match known {
                 Some(row) => row,
-                None => {
-                    self.insert(at, values, this, Vec::new(), false)?;
-                    self.found(at)?.rows.len() - 1
-                }
+                None => self.insert(at, values, this)?,
             };
             all.push((at, row));
         }
@@ -242,11 +201,11 @@ impl<'a> Walk<'a> {
             let name = &person.name;
             unknown(format!("'{name}' has no row with the key {}", shown(id)))
         })?;
-        let reason = Reason {
+        let reason = Arc::new(Reason {
             text: "DATA_SUBJECT".to_string(),
             columns: person.primary_key.clone(),
             via: None,
-        };
+        });
         self.add(at, row, 0, &reason, true)?;
         self.follow(session, true)?;
         // Owned rows give access along other edges than ownership.
@@ -301,21 +260,14 @@ impl<'a> Walk<'a> {
                     continue;
                 }
                 let columns = self.found(table)?.positions(&link.target_columns)?;
-                let keys = self.values(table, rows, &columns)?;
+                let keys = self.found(table)?.distinct_values(rows, &columns);
                 let at = self.table(&child.name)?;
-                let reason = Reason {
+                let reason = Arc::new(Reason {
                     text: reason(child, link, kind),
                     columns: link.columns.clone(),
                     via: None,
-                };
-                self.add_all(
-                    session,
-                    at,
-                    &link.columns,
-                    &keys,
-                    &|_| reason.clone(),
-                    is_owned,
-                )?;
+                });
+                self.add_all(session, at, &link.columns, &keys, &reason, is_owned)?;
             }
         }
         Ok(())
@@ -343,13 +295,13 @@ impl<'a> Walk<'a> {
             let columns = self.found(at)?.positions(&link.target_columns)?;
             let text = reason(&shape, link, kind);
             for row in rows {
-                let keys = self.values(table, &[*row], &link.columns)?;
-                let reason = Reason {
+                let keys = self.found(table)?.distinct_values(&[*row], &link.columns);
+                let reason = Arc::new(Reason {
                     text: text.clone(),
                     columns: link.columns.clone(),
                     via: Some((table, *row)),
-                };
-                self.add_all(session, at, &columns, &keys, &|_| reason.clone(), is_owned)?;
+                });
+                self.add_all(session, at, &columns, &keys, &reason, is_owned)?;
             }
         }
         Ok(())
@@ -362,21 +314,16 @@ impl<'a> Walk<'a> {
         at: usize,
         columns: &[usize],
         keys: &[Vec<Value>],
-        reason: &dyn Fn(&Row) -> Reason,
+        reason: &Arc<Reason>,
         is_owned: bool,
     ) -> SqlResult<()> {
         if keys.is_empty() {
             return Ok(());
         }
-        let mut alike: BTreeMap<String, usize> = BTreeMap::new();
+        let mut alike = Alike::default();
         for row in self.ask(session, at, columns, keys)? {
-            // Rows without a key of their own are told apart by how many there are: whichever way one
-            // of several that are alike is reached, all are.
-            let ordinal = alike.entry(format!("{row:?}")).or_default();
-            let this = *ordinal;
-            *ordinal += 1;
-            let reason = reason(&row);
-            self.add(at, row, this, &reason, is_owned)?;
+            let this = alike.ordinal(self.found(at)?, &row);
+            self.add(at, row, this, reason, is_owned)?;
         }
         Ok(())
     }
@@ -386,7 +333,7 @@ impl<'a> Walk<'a> {
         at: usize,
         values: Row,
         ordinal: usize,
-        reason: &Reason,
+        reason: &Arc<Reason>,
         is_owned: bool,
     ) -> SqlResult<()> {
         let found = self.tables.get_mut(at).ok_or_else(lost)?;
@@ -397,27 +344,32 @@ impl<'a> Walk<'a> {
             .and_then(|row| found.rows.get_mut(*row))
         {
             if !row.reasons.contains(reason) {
-                row.reasons.push(reason.clone());
+                row.reasons.push(Arc::clone(reason));
             }
             return Ok(());
         }
-        self.insert(at, values, ordinal, vec![reason.clone()], is_owned)?;
-        let row = self.found(at)?.rows.len() - 1;
+        let row = self.insert_known(at, values, key, vec![Arc::clone(reason)], is_owned)?;
         self.open.push_back((at, row, is_owned));
         Ok(())
     }
 
-    fn insert(
+    /// A row that nothing leads to from the person; its number.
+    fn insert(&mut self, at: usize, values: Row, ordinal: usize) -> SqlResult<usize> {
+        let key = self.found(at)?.key(&values, ordinal);
+        self.insert_known(at, values, key, Vec::new(), false)
+    }
+
+    /// A row that is known by `key`, and was not found before; its number.
+    fn insert_known(
         &mut self,
         at: usize,
         values: Row,
-        ordinal: usize,
-        reasons: Vec<Reason>,
+        key: Vec<u8>,
+        reasons: Vec<Arc<Reason>>,
         is_owned: bool,
-    ) -> SqlResult<()> {
+    ) -> SqlResult<usize> {
         let found = self.tables.get_mut(at).ok_or_else(lost)?;
-        let key = found.key(&values, ordinal);
-        let size = size(&values) + key.len();
+        let size = FoundRow::size_bytes(&values) + key.len();
         self.memory_left = self.memory_left.checked_sub(size).ok_or_else(|| {
             let text = "Out of memory: a person's rows take more than a statement may hold; raise \
                         statement_memory_mb";
@@ -434,7 +386,7 @@ impl<'a> Walk<'a> {
         if self.is_over() {
             return Err(SqlError::internal("more rows were found than may be"));
         }
-        Ok(())
+        Ok(row)
     }
 
     /// The number of a table, reached now or before.
@@ -446,71 +398,16 @@ impl<'a> Walk<'a> {
         let table = Arc::clone(self.catalog.table(&name.database, &name.name)?);
         let shape = self.graph.table(name).cloned().ok_or_else(lost)?;
         let visible = if self.options.only_keys {
-            self.key_columns(&table)
+            key_columns(&table, &self.referring(&table))
         } else {
             table.visible_columns().map(|(at, _)| at).collect()
         };
-        self.tables.push(FoundTable {
-            visible,
-            table,
-            shape: Arc::new(shape),
-            rows: Vec::new(),
-            known: BTreeMap::new(),
-        });
+        self.tables.push(FoundTable::new(table, shape, visible));
         Ok(self.tables.len() - 1)
-    }
-
-    /// Columns of the primary key, of foreign keys, those that foreign keys refer to, and those that
-    /// rules clear.
-    fn key_columns(&self, table: &Table) -> Vec<usize> {
-        let mut columns: BTreeSet<usize> = table.primary_key.iter().copied().collect();
-        let own = table.foreign_keys.iter().filter(|key| key.enforced);
-        columns.extend(own.flat_map(|key| key.columns.iter().copied()));
-        for (child, number) in self.referring(table) {
-            let names = child.foreign_keys.get(number).map(|key| &key.ref_columns);
-            let names = names.into_iter().flatten();
-            columns.extend(names.filter_map(|name| position(table, name)));
-        }
-        // What ON DEL rules clear: whether there is anything left to be cleared.
-        for rule in table
-            .ownership
-            .rules
-            .iter()
-            .filter(|rule| rule.event == RuleEvent::Del)
-        {
-            if let RuleAction::Anonymise(names) = &rule.action {
-                columns.extend(names.iter().filter_map(|name| position(table, name)));
-            }
-        }
-        // How long rows are kept.
-        let retention = table.ownership.retention.as_ref();
-        columns.extend(retention.and_then(|retention| position(table, &retention.after)));
-        columns.into_iter().collect()
     }
 
     pub(super) fn found(&self, at: usize) -> SqlResult<&FoundTable> {
         self.tables.get(at).ok_or_else(lost)
-    }
-
-    /// The values that `rows` have in `columns`, each once; rows with a NULL among them lead nowhere.
-    fn values(&self, at: usize, rows: &[usize], columns: &[usize]) -> SqlResult<Vec<Vec<Value>>> {
-        let found = self.found(at)?;
-        let mut all: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-        for row in rows.iter().filter_map(|row| found.rows.get(*row)) {
-            let values: Option<Vec<Value>> = columns
-                .iter()
-                .map(|column| {
-                    found
-                        .value(row, *column)
-                        .filter(|value| !value.is_null())
-                        .cloned()
-                })
-                .collect();
-            if let Some(values) = values {
-                all.insert(format!("{values:?}"), values);
-            }
-        }
-        Ok(all.into_values().collect())
     }
 
     /// The rows of a table whose `columns` have the values of one of `keys`.
@@ -568,129 +465,10 @@ impl Session {
     }
 }
 
-impl FoundTable {
-    pub(super) fn column(&self, at: usize) -> String {
-        let column = self.table.columns.get(at);
-        quote_name(column.map_or("", |column| column.name.as_str()))
-    }
-
-    fn query(&self, condition: &str) -> String {
-        let columns: Vec<String> = self.visible.iter().map(|at| self.column(*at)).collect();
-        format!(
-            "SELECT {} FROM {}.{} WHERE {condition}",
-            columns.join(", "),
-            quote_name(&self.table.database),
-            quote_name(&self.table.name)
-        )
-    }
-
-    /// The value of a row in a column of the table.
-    pub(super) fn value<'r>(&self, row: &'r FoundRow, column: usize) -> Option<&'r Value> {
-        let place = self.visible.iter().position(|at| *at == column)?;
-        row.values.get(place)
-    }
-
-    /// Values of columns, unless one is NULL.
-    pub(super) fn key_of(&self, values: &Row, columns: &[usize]) -> Option<Vec<Value>> {
-        let value = |column: &usize| {
-            let place = self.visible.iter().position(|at| at == column)?;
-            values.get(place).filter(|value| !value.is_null()).cloned()
-        };
-        columns.iter().map(value).collect()
-    }
-
-    /// The key suffix of a row; `None` of one without primary key.
-    pub(super) fn suffix(&self, values: &Row, zone: &TimeZone) -> SqlResult<Option<Vec<u8>>> {
-        let columns = self.table.primary_key.clone();
-        match self.key_of(values, &columns) {
-            Some(key) => self.suffix_of(&columns, &key, zone),
-            None => Ok(None),
-        }
-    }
-
-    /// The key suffix of the row whose `columns` have the values `key`; `None` unless these are the
-    /// primary key.
-    pub(super) fn suffix_of(
-        &self,
-        columns: &[usize],
-        key: &[Value],
-        zone: &TimeZone,
-    ) -> SqlResult<Option<Vec<u8>>> {
-        let primary = &self.table.primary_key;
-        if primary.is_empty() || primary.len() != columns.len() {
-            return Ok(None);
-        }
-        let mut suffix = Vec::new();
-        for at in primary {
-            let place = columns.iter().position(|column| column == at);
-            let value = place.and_then(|place| key.get(place));
-            let Some(value) = value else {
-                return Ok(None);
-            };
-            encode_key_part(&self.table, ROWS, (*at, None), value, zone, &mut suffix)?;
-        }
-        Ok(Some(suffix))
-    }
-
-    /// Columns that tell a row from those that something else becomes of: the primary key, or, of a
-    /// table without, those of its links.
-    pub(super) fn identity(&self) -> Vec<usize> {
-        if !self.table.primary_key.is_empty() {
-            return self.table.primary_key.clone();
-        }
-        let links = self.table.foreign_keys.iter().filter(|key| key.enforced);
-        let columns: BTreeSet<usize> = links.flat_map(|key| key.columns.iter().copied()).collect();
-        columns.into_iter().collect()
-    }
-
-    pub(super) fn positions(&self, names: &[String]) -> SqlResult<Vec<usize>> {
-        let places = names.iter().map(|name| self.shape.position(name));
-        places.collect::<Option<Vec<_>>>().ok_or_else(lost)
-    }
-
-    /// What a row is known by: its primary key, or all of it with its number among those alike.
-    fn key(&self, values: &Row, ordinal: usize) -> String {
-        if self.table.primary_key.is_empty() {
-            return format!("{ordinal} {values:?}");
-        }
-        let key: Vec<Option<&Value>> = self
-            .table
-            .primary_key
-            .iter()
-            .map(|column| {
-                let place = self.visible.iter().position(|at| at == column)?;
-                values.get(place)
-            })
-            .collect();
-        format!("{key:?}")
-    }
-}
-
-impl FoundRow {
-    /// Whether it is the person's, not only shown to the person.
-    pub(super) fn is_owned(&self) -> bool {
-        self.is_owned
-    }
-}
-
 /// `user_id OWNED_BY users`; `shares.file_id OWNS files`.
 fn reason(shape: &TableShape, link: &Link, kind: EdgeKind) -> String {
     let columns = shape.columns_named(&link.columns);
     format!("{columns} {} {}", kind.word(), link.target)
-}
-
-/// About what a row takes.
-fn size(values: &Row) -> usize {
-    let each = values.iter().map(|value| {
-        VALUE_BYTES
-            + match value {
-                Value::Text(text) => text.len(),
-                Value::Bytes(bytes) => bytes.len(),
-                Value::Json(json) => json.to_string().len(),
-                _ => 0,
-            }
-    });
-    each.sum()
 }
 
 fn lost() -> SqlError {

@@ -12,13 +12,17 @@ mod holds;
 mod proof;
 mod random;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
 use manxdb_fixtures::sql::hooked::{Hooked, Hooks};
-use manxdb_fixtures::sql::{Client, connect, instance, instance_on, instance_over};
-use manxdb_storage::{Engine, MemoryEngine, Version};
+use manxdb_fixtures::sql::{
+    Client, connect, instance, instance_on, instance_over, instance_sealed,
+};
+use manxdb_sql::session::Instance;
+use manxdb_storage::{Direction, Engine, KeyRange, MemoryEngine, Version};
 use manxdb_txn::{CommitPath, Intent, LocalOptions, LocalPath, Reply, TxnError};
+use manxdb_vault::MemoryDisk;
 
 const SCHEMA: &str = "CREATE DATABASE d; USE d;
     CREATE DATA_SUBJECT TABLE users (id INT PRIMARY KEY, name VARCHAR(20));
@@ -176,4 +180,172 @@ fn a_row_that_comes_while_it_runs_makes_it_run_again() {
     a.run("GDPR FORGET users 1");
     assert_eq!(shown(&mut a), LEFT);
     assert_eq!(b.error("INSERT INTO tags VALUES (1, 'later')").code, 1452);
+}
+
+/// Counts what is read.
+#[derive(Default)]
+struct Counting {
+    reads: AtomicU32,
+}
+
+impl Hooks for Counting {
+    fn before_read(&self, _one_key: bool) {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Reads of keys and ranges that `statements` take, a post, of a person with posts under two indexes.
+fn reads_a_post(statements: &str) -> u32 {
+    const FEW: u32 = 20;
+    const MANY: u32 = 148;
+    let path = LocalPath::open(Arc::new(MemoryEngine::new()), LocalOptions::default());
+    let path = Arc::new(Hooked {
+        path: Arc::new(path.expect("an empty path opens")),
+        hooks: Counting::default(),
+    });
+    let instance = instance_over(Arc::clone(&path) as Arc<dyn CommitPath>);
+    let mut client = connect(&instance, "root");
+    client.run("CREATE DATABASE d; USE d; CREATE DATA_SUBJECT TABLE users (id INT PRIMARY KEY)");
+    client.run(
+        "CREATE TABLE posts (id INT AUTO_INCREMENT PRIMARY KEY, user_id INT NOT NULL OWNED_BY users (id),
+         title VARCHAR(20), body VARCHAR(20), KEY (title))",
+    );
+    client.error("GDPR CERTIFICATE 1");
+    let mut counts = Vec::new();
+    for (person, posts) in [(1, FEW), (2, MANY)] {
+        client.run(&format!("INSERT INTO users VALUES ({person})"));
+        let rows: Vec<String> = (0..posts)
+            .map(|post| format!("({person}, 'title {post}', 'body')"))
+            .collect();
+        let rows = rows.join(", ");
+        client.run(&format!(
+            "INSERT INTO posts (user_id, title, body) VALUES {rows}"
+        ));
+        path.hooks.reads.store(0, Ordering::SeqCst);
+        client.run(&statements.replace("PERSON", &person.to_string()));
+        counts.push(path.hooks.reads.load(Ordering::SeqCst));
+        assert_eq!(client.rows("SELECT COUNT(*) FROM posts"), [["0"]]);
+    }
+    (counts[1] - counts[0]).div_ceil(MANY - FEW)
+}
+
+#[test]
+fn forget_reads_a_row_two_times_more_than_delete_at_most() {
+    let delete = reads_a_post(
+        "BEGIN; DELETE FROM posts WHERE user_id = PERSON; DELETE FROM users WHERE id = PERSON; COMMIT",
+    );
+    let forget = reads_a_post("GDPR FORGET users PERSON");
+    assert!(
+        forget <= delete + 2,
+        "{forget} reads a row, DELETE {delete}"
+    );
+}
+
+/// All data of tables as it is stored.
+fn stored(engine: &dyn Engine) -> Vec<Vec<u8>> {
+    let at = engine.latest().expect("a version");
+    let range = KeyRange::prefix(&[1]);
+    let mut cursor = engine
+        .scan(&range, at, Direction::Forward)
+        .expect("a cursor");
+    let mut all = Vec::new();
+    while let Some(entry) = cursor.next().expect("an entry") {
+        all.push(entry.key.to_vec());
+    }
+    all
+}
+
+const OF_ALL_TYPES: &str = "CREATE DATABASE d; USE d;
+    CREATE DATA_SUBJECT TABLE users (id VARCHAR(9) PRIMARY KEY);
+    CREATE TABLE things (id BIGINT UNSIGNED PRIMARY KEY, user_id VARCHAR(9) NOT NULL OWNED_BY users (id),
+        c CHAR(9), v VARCHAR(9), b VARBINARY(9), fixed BINARY(4), d DECIMAL(8,3), f FLOAT, g DOUBLE,
+        y YEAR, day DATE, at DATETIME(3), stamp TIMESTAMP NULL, tm TIME, e ENUM('x','y'), s SET('p','q'),
+        bits BIT(5), flag TINYINT, twice INT AS (flag * 2), kept INT AS (flag * 3) STORED, note INT,
+        KEY (c), KEY (v DESC, c), UNIQUE KEY (b), KEY (fixed), KEY (d), KEY (f), KEY (g), KEY (y),
+        KEY (day), KEY (at), KEY (stamp), KEY (tm), KEY (e), KEY (s), KEY (bits), KEY (twice), KEY (kept));
+    CREATE TABLE texts (id BIGINT UNSIGNED PRIMARY KEY, user_id VARCHAR(9) NOT NULL OWNED_BY users (id), t TEXT, KEY (t(3)))";
+
+#[test]
+fn no_index_of_any_type_keeps_an_entry_of_a_row_that_went() {
+    let values = |id: u64, whose: &str| {
+        format!(
+            "INSERT INTO things (id, user_id, c, v, b, fixed, d, f, g, y, day, at, stamp, tm, e, s, bits, flag, note)
+             VALUES ({id}, '{whose}', 'a  ', 'B ', X'0{:03}', 'x', 1.5, 0.1, -0.1, 2024, '2024-02-29',
+             '2024-02-29 01:02:03.456', '2024-02-29 01:02:03', '-10:11:12', 'y', 'q,p', b'101', 7, 1);
+             INSERT INTO things (id, user_id) VALUES ({}, '{whose}'); INSERT INTO texts VALUES ({id}, '{whose}', 'text')",
+            id % 1000, id + 1
+        )
+    };
+    for is_sealed in [false, true] {
+        let engine = Arc::new(MemoryEngine::new());
+        let instance = if is_sealed {
+            instance_sealed(engine.clone(), Arc::<MemoryDisk>::default(), holds::MASTER)
+        } else {
+            instance_on(engine.clone())
+        };
+        let mut client = connect(&instance, "root");
+        client.run(OF_ALL_TYPES);
+        client.run("INSERT INTO users VALUES ('Bob')");
+        client.run(&values(1, "bob"));
+        let before = stored(engine.as_ref());
+        assert!(before.len() > 30, "rows and entries: {}", before.len());
+        client.run("INSERT INTO users VALUES ('Ann')");
+        client.run(&values(18446744073709551000, "ann"));
+        client.run("SET time_zone = '-05:30', sql_mode = 'PAD_CHAR_TO_FULL_LENGTH'");
+        client.run("GDPR FORGET users 'ANN'");
+        assert_eq!(stored(engine.as_ref()), before, "sealed: {is_sealed}");
+    }
+}
+
+/// Has another session change rows of later batches when the first batch is committed.
+#[derive(Default)]
+struct Meddling {
+    instance: Mutex<Weak<Instance>>,
+    commits: AtomicU32,
+    is_done: AtomicBool,
+}
+
+impl Hooks for Meddling {
+    fn submit(&self, path: &LocalPath, intent: Intent) -> Reply<Result<Version, TxnError>> {
+        // The other session's own commits are not counted.
+        if let Ok(instance) = self.instance.try_lock()
+            && let Some(instance) = instance.upgrade()
+            && self.commits.fetch_add(1, Ordering::SeqCst) == 1
+        {
+            let mut other = connect(&instance, "root");
+            other.run("UPDATE d.posts SET title = 'new' WHERE id <= 6");
+            let changed = other.rows("SELECT COUNT(*) FROM d.posts WHERE title = 'new'");
+            assert_eq!(changed, [["6"]]);
+            self.is_done.store(true, Ordering::SeqCst);
+        }
+        path.submit(intent)
+    }
+}
+
+#[test]
+fn a_row_that_changes_between_walk_and_batch_is_deleted_as_it_is_then() {
+    let engine = Arc::new(MemoryEngine::new());
+    let path = LocalPath::open(engine.clone(), LocalOptions::default());
+    let path = Arc::new(Hooked {
+        path: Arc::new(path.expect("an empty path opens")),
+        hooks: Meddling::default(),
+    });
+    let instance = instance_over(Arc::clone(&path) as Arc<dyn CommitPath>);
+    let mut client = connect(&instance, "root");
+    client.run(
+        "CREATE DATABASE d; USE d; CREATE DATA_SUBJECT TABLE users (id INT PRIMARY KEY);
+         CREATE TABLE posts (id INT PRIMARY KEY, user_id INT NOT NULL OWNED_BY users (id), title VARCHAR(9), KEY (title));
+         INSERT INTO users VALUES (2); INSERT INTO posts VALUES (90, 2, 'old')",
+    );
+    client.error("GDPR CERTIFICATE 1");
+    let before = stored(engine.as_ref());
+    client.run("INSERT INTO users VALUES (1)");
+    for post in 1..13 {
+        client.run(&format!("INSERT INTO posts VALUES ({post}, 1, 'old')"));
+    }
+    *path.hooks.instance.lock().expect("no panic before") = Arc::downgrade(&instance);
+    client.run("SET gdpr_batch_rows = 2; GDPR FORGET users 1");
+    *path.hooks.instance.lock().expect("no panic before") = Weak::new();
+    assert!(path.hooks.is_done.load(Ordering::SeqCst));
+    assert_eq!(stored(engine.as_ref()), before);
 }

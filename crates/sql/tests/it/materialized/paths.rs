@@ -1,6 +1,13 @@
 //! Every way in which a row comes to be, changes or goes.
 
-use manxdb_fixtures::sql::{Client, connect, instance};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use manxdb_fixtures::sql::hooked::{Hooked, Hooks};
+use manxdb_fixtures::sql::{Client, connect, instance, instance_over};
+use manxdb_sql::session::Instance;
+use manxdb_storage::{MemoryEngine, Version};
+use manxdb_txn::{CommitPath, Intent, LocalOptions, LocalPath, Reply, TxnError};
 
 use super::{counts, fresh, sorted};
 
@@ -15,7 +22,7 @@ fn check(client: &mut Client, owner: i64) -> Vec<Vec<String>> {
     viewed
 }
 
-fn viewed() -> (std::sync::Arc<manxdb_sql::session::Instance>, Client) {
+fn viewed() -> (Arc<Instance>, Client) {
     let (instance, mut client) = fresh();
     client.run("CREATE MATERIALIZED VIEW v AS SELECT id, kind, name FROM item WHERE owner = ?");
     for owner in 0..4 {
@@ -177,6 +184,68 @@ fn what_is_forgotten_is_in_no_view() {
     assert_eq!(client.rows("SHOW MATERIALIZED VIEWS")[0][4], "0");
     assert_eq!(client.rows(query), [["3", "2"]]);
     assert_eq!(client.rows(query), [["3", "2"]]);
+}
+
+/// Has another session read through a view at each commit, and without it.
+#[derive(Default)]
+struct Reading {
+    instance: Mutex<Weak<Instance>>,
+    /// How often the view and the base plan were compared.
+    compared: AtomicU32,
+}
+
+impl Hooks for Reading {
+    fn submit(&self, path: &LocalPath, intent: Intent) -> Reply<Result<Version, TxnError>> {
+        let reply = path.submit(intent);
+        // Commits of the reader's own are not watched.
+        let Ok(instance) = self.instance.try_lock() else {
+            return reply;
+        };
+        if let Some(instance) = instance.upgrade() {
+            let mut reader = connect(&instance, "root");
+            reader.run("USE d; BEGIN");
+            let viewed = reader.rows("SELECT SUM(points), COUNT(*) FROM posts WHERE tag = 5");
+            let base = "SELECT SUM(points), COUNT(*) FROM posts WHERE tag = 5 AND id = id";
+            assert_eq!(viewed, reader.rows(base));
+            reader.run("COMMIT");
+            self.compared.fetch_add(1, Ordering::SeqCst);
+        }
+        reply
+    }
+}
+
+#[test]
+fn views_hear_of_whole_rows_while_a_person_is_forgotten() {
+    let path = LocalPath::open(Arc::new(MemoryEngine::new()), LocalOptions::default()).unwrap();
+    let path = Arc::new(Hooked {
+        path: Arc::new(path),
+        hooks: Reading::default(),
+    });
+    let instance = instance_over(Arc::clone(&path) as Arc<dyn CommitPath>);
+    let mut client = connect(&instance, "root");
+    client.run(
+        "CREATE DATABASE d; USE d; \
+         CREATE DATA_SUBJECT TABLE users (id INT PRIMARY KEY); \
+         CREATE TABLE posts (id INT PRIMARY KEY, user_id INT NOT NULL OWNED_BY users (id), tag INT, points INT)",
+    );
+    // FORGET reads neither column of it: no key has them.
+    client
+        .run("CREATE MATERIALIZED VIEW v AS SELECT SUM(points), COUNT(*) FROM posts WHERE tag = ?");
+    client.run("INSERT INTO users VALUES (1), (2)");
+    client
+        .run("INSERT INTO posts VALUES (1, 1, 5, 10), (2, 1, 5, 20), (3, 2, 5, 40), (4, 1, 6, 80)");
+    let query = "SELECT SUM(points), COUNT(*) FROM posts WHERE tag = 5";
+    assert_eq!(client.rows(query), [["70", "3"]]);
+    let before = counts(&mut client, "v");
+    *path.hooks.instance.lock().unwrap() = Arc::downgrade(&instance);
+    client.run("SET gdpr_batch_rows = 1; GDPR FORGET users 1");
+    *path.hooks.instance.lock().unwrap() = Weak::new();
+    let compared = path.hooks.compared.load(Ordering::SeqCst);
+    assert!(compared > 3, "{compared} commits");
+    // The key was filled all the time: a change that does not fit would have dropped it.
+    let after = counts(&mut client, "v");
+    assert_eq!(after, (before.0 + u64::from(compared), before.1));
+    assert_eq!(client.rows(query), [["40", "1"]]);
 }
 
 #[test]

@@ -1,12 +1,17 @@
-//! A plan carried out: rows deleted and columns cleared by statements, in the open transaction.
+//! A plan carried out in the open transaction. Rows that the walk has read and locked are deleted with
+//! what it knows of them, each without being read again; columns are cleared, and rows without a primary
+//! key are deleted, by statements.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::walk::{FoundTable, Walk};
+use super::super::found_rows::FoundTable;
+use super::super::walk::Walk;
 use super::plan::{Fate, Found};
 use crate::error::SqlResult;
 use crate::parser::quote_name;
 use crate::session::session::Session;
+use crate::statement;
 use crate::types::{Row, Value};
 
 /// Rows that one statement changes.
@@ -38,6 +43,9 @@ pub(super) fn apply<'f>(
     for ((at, change), rows) in changes {
         done += rows.len() as u64;
         let found = walk.found(at)?;
+        if change.is_none() && remove(session, walk, at, &rows)? {
+            continue;
+        }
         let head = head(found, change.as_ref());
         let mut statements = Vec::new();
         let key = found.identity();
@@ -82,6 +90,28 @@ pub(super) fn apply<'f>(
         }
     }
     Ok(done)
+}
+
+/// Deletes rows by what was found of them; false where that is not all that it takes.
+fn remove(session: &Session, walk: &Walk<'_>, at: usize, rows: &[usize]) -> SqlResult<bool> {
+    let found = walk.found(at)?;
+    let zone = session.state.settings().time_zone.clone();
+    let mut whole = Vec::with_capacity(rows.len());
+    for row in rows {
+        match found.whole(walk.found_row((at, *row))?, &zone)? {
+            Some(row) => whole.push(row),
+            None => return Ok(false),
+        }
+    }
+    let children = walk.referring(&found.table);
+    let txn = session.open_transaction()?;
+    txn.start_statement()?;
+    let warnings = RefCell::default();
+    session.with_context(txn, &[], &warnings, true, |context| {
+        let children = children.iter().map(|(child, _)| child.as_ref());
+        statement::delete_known(context, &found.table, children, &whole)
+    })?;
+    Ok(true)
 }
 
 fn head(found: &FoundTable, change: Option<&BTreeSet<usize>>) -> String {

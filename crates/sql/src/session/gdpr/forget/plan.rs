@@ -14,8 +14,9 @@ use std::sync::Arc;
 use manxdb_ownership::proof::CountedRows;
 use manxdb_ownership::{EdgeKind, Link, RuleEvent, TableName};
 
+use super::super::found_rows::FoundTable;
 use super::super::redact::{Effect, effect};
-use super::super::walk::{FoundTable, Walk};
+use super::super::walk::Walk;
 use crate::catalog::{ForeignKeyAction, Table};
 use crate::error::{SqlError, SqlResult};
 use crate::session::session::Session;
@@ -68,7 +69,12 @@ pub(super) struct ForgetPlanner<'w, 'a> {
     cut: BTreeMap<Found, BTreeMap<usize, Found>>,
     kept: Kept,
     due_at_micros: Option<i64>,
+    /// By table, the enforced foreign keys to it.
+    referring: BTreeMap<usize, Referring>,
 }
+
+/// Tables with a foreign key to one, and its number among theirs.
+type Referring = Arc<Vec<(Arc<Table>, usize)>>;
 
 fn lost() -> SqlError {
     SqlError::internal("a row to forget is not where it was found")
@@ -87,6 +93,7 @@ impl<'w, 'a> ForgetPlanner<'w, 'a> {
             cut: BTreeMap::new(),
             kept: Kept::default(),
             due_at_micros: None,
+            referring: BTreeMap::new(),
         }
     }
 
@@ -320,6 +327,15 @@ impl<'w, 'a> ForgetPlanner<'w, 'a> {
         Ok(None)
     }
 
+    fn referring(&mut self, at: usize) -> SqlResult<Referring> {
+        if let Some(known) = self.referring.get(&at) {
+            return Ok(Arc::clone(known));
+        }
+        let found = Arc::new(self.walk.referring(&self.walk.found(at)?.table));
+        self.referring.insert(at, Arc::clone(&found));
+        Ok(found)
+    }
+
     /// Looks at rows that refer to one that goes. What is the person's was found before; what goes
     /// `by_rule` may take more along.
     fn follow(
@@ -328,9 +344,14 @@ impl<'w, 'a> ForgetPlanner<'w, 'a> {
         by_rule: bool,
         open: &mut VecDeque<(Found, bool)>,
     ) -> SqlResult<()> {
+        let referring = self.referring(row.0)?;
+        if referring.is_empty() && !by_rule {
+            return Ok(());
+        }
         let table = Arc::clone(&self.walk.found(row.0)?.table);
         let values = self.values(row)?;
-        for (child, number) in self.walk.referring(&table) {
+        for (child, number) in referring.iter() {
+            let number = *number;
             let key = child.foreign_keys.get(number).ok_or_else(lost)?;
             // Rows that are owned by it, or give access to it, were found on the walk.
             let is_walked = key.edge.is_some_and(|edge| !edge.kind.leads_to_target());
@@ -341,7 +362,7 @@ impl<'w, 'a> ForgetPlanner<'w, 'a> {
             let Some(referred) = self.walk.found(row.0)?.key_of(&values, &columns) else {
                 continue;
             };
-            let at = self.walk.table_of(&child)?;
+            let at = self.walk.table_of(child)?;
             let rows = self
                 .walk
                 .ask_found(self.session, at, &key.columns, referred)?;
@@ -353,7 +374,7 @@ impl<'w, 'a> ForgetPlanner<'w, 'a> {
                 let is_owner = key.edge.is_some_and(|edge| edge.kind == EdgeKind::OwnedBy);
                 let cascades = key.edge.is_none() && key.on_delete == ForeignKeyAction::Cascade;
                 if cascades || is_owner && !self.others_own(at, &values)? {
-                    self.remove(found, goes_with(&child, &table))?;
+                    self.remove(found, goes_with(child, &table))?;
                     open.push_back((found, true));
                     continue;
                 }

@@ -9,7 +9,7 @@ use manxdb_ownership::{Retention, RetentionUnit, TableName};
 
 use super::{Fate, ForgetPlanner, Found};
 use crate::error::SqlResult;
-use crate::session::gdpr::walk::FoundTable;
+use crate::session::gdpr::found_rows::FoundTable;
 use crate::statement::owners::requests::Hold;
 use crate::statement::target::position;
 use crate::types::{Row, Value};
