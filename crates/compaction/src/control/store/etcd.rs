@@ -17,10 +17,10 @@ use parking_lot::Mutex;
 
 use super::keys::{CURRENT, Keys, together};
 use super::{Campaign, StoreError, new_of};
-use crate::control::etcd::api::{Compare, KeyValue, TxnRequest, TxnResponse, response_op};
-use crate::control::etcd::{Etcd, EtcdAddress, created_at, has_value, put, read};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
+use manxdb_etcd::api::{Compare, KeyValue, TxnRequest, TxnResponse, response_op};
+use manxdb_etcd::{Etcd, EtcdAddress, created_at, has_value, put, read};
 
 /// Keys read at a time: as many of the largest values fit into an answer.
 const PAGE: i64 = 32;
