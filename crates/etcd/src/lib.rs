@@ -8,6 +8,8 @@
 #![allow(clippy::disallowed_methods)]
 #![warn(unreachable_pub)]
 
+pub mod fence;
+
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
