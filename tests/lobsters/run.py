@@ -1,4 +1,5 @@
-"""Lobsters' pages on ManxDB, without views and with them, and on MariaDB, filled alike: every answer must be the same.
+"""Lobsters' pages on ManxDB, without views, with them and with sealed rows, and on MariaDB, filled alike: every
+answer must be the same.
 
     run.py [--pages 400] [--seeds 2] [--scale 0.02]
 """
@@ -33,8 +34,20 @@ def check(name, code, output):
     return code == 0
 
 
-def same_answers(binary, servers, options, seed):
-    """One seed: its own database on both servers, and one with views on ManxDB, the same pages on all."""
+def with_vault(binary):
+    """A server that seals rows of people."""
+    server = Manxdb(binary)
+    key = server.directory / "master-key"
+    key.write_text("5e" * 32 + "\n")
+    key.chmod(0o600)
+    server.extra = ["--vault", str(server.directory / "vault"), "--vault-mirror", str(server.directory / "mirror"),
+                    "--master-key-file", str(key)]
+    return server
+
+
+def same_answers(binary, servers, options, seed, sealing):
+    """One seed: its own database on both servers, one with views on ManxDB, and one with owners and views on the
+    server that seals rows, if there is one; the same pages on all."""
     database = f"{DATABASE}_{seed}"
     site = ["--scale", options.scale, "--seed", seed]
     for server in servers:
@@ -45,14 +58,21 @@ def same_answers(binary, servers, options, seed):
     code, output = bench(binary, "fill", "--views", "--url", address(manxdb, viewed), *site)
     if not check(f"{manxdb.name} is filled with views and seed {seed}", code, output):
         return False
-    ours, theirs = (address(server, database) for server in servers)
-    good = check(f"pages of seed {seed} answer alike, with views too",
-                 *bench(binary, "compare", "--url", ours, "--against", theirs, "--against", address(manxdb, viewed),
-                        "--pages", options.pages, "--notifications", *site))
-    _, shown, errors = client("mariadb", manxdb, "-N", "-e", f"SHOW MATERIALIZED VIEWS FROM {viewed}")
-    hits = {row.split("\t")[1]: int(row.split("\t")[5]) for row in shown.splitlines()}
-    return check(f"views answered pages of seed {seed}",
-                 int(len(hits) < 2 or not all(hits.values())), f"{shown} {errors}") and good
+    ours, *others = [*(address(server, database) for server in servers), address(manxdb, viewed)]
+    if sealing:
+        others.append(address(sealing, viewed))
+        code, output = bench(binary, "fill", "--annotated", "--views", "--url", others[-1], *site)
+        if not check(f"a server that seals rows is filled with views and seed {seed}", code, output):
+            return False
+    against = [argument for url in others for argument in ("--against", url)]
+    good = check(f"pages of seed {seed} answer alike, with views{' and sealed' if sealing else ''} too",
+                 *bench(binary, "compare", "--url", ours, *against, "--pages", options.pages, "--notifications", *site))
+    for server in [manxdb, *([sealing] if sealing else [])]:
+        _, shown, errors = client("mariadb", server, "-N", "-e", f"SHOW MATERIALIZED VIEWS FROM {viewed}")
+        hits = {row.split("\t")[1]: int(row.split("\t")[5]) for row in shown.splitlines()}
+        good = check(f"views answered pages of seed {seed}{' over sealed rows' if server is sealing else ''}",
+                     int(len(hits) < 2 or not all(hits.values())), f"{shown} {errors}") and good
+    return good
 
 
 def annotated(binary, manxdb, options):
@@ -156,7 +176,9 @@ def main():
     options = parser.parse_args()
     binary = os.environ["MANXDB_TEST_BINARY"]
     with Manxdb(binary) as manxdb, Mariadb() as mariadb:
-        good = [same_answers(binary, (manxdb, mariadb), options, seed) for seed in range(1, options.seeds + 1)]
+        with with_vault(binary) as sealing:
+            good = [same_answers(binary, (manxdb, mariadb), options, 1, sealing)]
+        good += [same_answers(binary, (manxdb, mariadb), options, seed, None) for seed in range(2, options.seeds + 1)]
         good.append(annotated(binary, manxdb, options))
         good.append(dumped(binary, manxdb, mariadb))
         good.append(forgotten(manxdb))

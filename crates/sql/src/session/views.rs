@@ -56,13 +56,17 @@ impl Session {
         let is_read = |id: TableId| base.tables.iter().any(|(read, ..)| *read == id);
         let mut views = Vec::new();
         for definition in catalog.all_materialized() {
-            if self.is_read_alike(definition) {
-                let in_use = self.view_in_use(definition, catalog);
-                views.extend(in_use.into_iter().filter(|view| {
-                    let mut tables = view.shape.tables.iter();
-                    tables.all(|held| is_read(held.table.id))
-                }));
+            let settings = self.state.settings();
+            if definition.sql_mode != settings.sql_mode.bits() {
+                continue;
             }
+            let is_of_session = definition.collation == settings.collation;
+            let in_use = self.view_in_use(definition, catalog);
+            views.extend(in_use.into_iter().filter(|view| {
+                let mut tables = view.shape.tables.iter();
+                let is_meant_alike = is_of_session || view.shape.is_of_any_collation();
+                is_meant_alike && tables.all(|held| is_read(held.table.id))
+            }));
         }
         if views.is_empty() {
             return None;
@@ -71,13 +75,6 @@ impl Session {
             Ok(Some(StatementPlan::Query(cuttable))) => views::answer(&views, base, &cuttable),
             _ => None,
         }
-    }
-
-    /// Whether the session reads queries as the view's definition was read.
-    fn is_read_alike(&self, definition: &MaterializedView) -> bool {
-        let settings = self.state.settings.borrow();
-        definition.sql_mode == settings.sql_mode.bits()
-            && definition.collation == settings.collation
     }
 
     /// The view of a definition, taken into use if it is not, one for each of its SELECTs; none when a

@@ -71,6 +71,17 @@ fn look(expr: &Expr, found: &mut Option<String>) {
     walk::for_each_child(expr, &mut |child| look(child, found));
 }
 
+/// Whether an expression computes with a text that is no column's own: what it gives may depend on the
+/// collation of the session that asks.
+pub(super) fn has_text_of_session(expr: &Expr) -> bool {
+    let is_column = matches!(expr.kind, ExprKind::Column(_));
+    let mut found = !is_column && expr.ty.collation().is_some();
+    walk::for_each_child(expr, &mut |child| {
+        found = found || has_text_of_session(child);
+    });
+    found
+}
+
 /// Whether values of the type that are equal are the same: `1.0` and `1.00` are not, nor `a` and `A`
 /// under a collation that ignores case.
 pub(super) fn is_exact(expr: &Expr) -> bool {

@@ -15,7 +15,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::planner::Plan;
 use crate::planner::delta::{self, Joined, Obstacle, Step};
-use crate::planner::logical::Source;
+use crate::planner::logical::{Group, Source, Tree};
 use crate::planner::physical::{Aggregate, Node};
 use crate::types::{Collation, DataType};
 
@@ -153,6 +153,22 @@ impl Shape {
         Ok(shape)
     }
 
+    /// Whether sessions of every `collation_connection` mean the same by it: no text in it is other than
+    /// a column's, or a value of the key, which is compared as the column is.
+    pub fn is_of_any_collation(&self) -> bool {
+        let grouping = self.grouping.iter().flat_map(|grouping| {
+            let arguments = grouping.calls.iter().flat_map(|call| &call.arguments);
+            grouping.keys.iter().chain(arguments)
+        });
+        let order = self.top.iter().flat_map(|top| &top.keys);
+        let mut all = self
+            .conditions
+            .iter()
+            .chain(grouping)
+            .chain(order.map(|(key, _)| key));
+        !all.any(pure::has_text_of_session) && !joins_by_text_of_session(&self.joined.group)
+    }
+
     /// Whether a condition says what a column of the key is.
     fn is_key(&self, condition: &Expr) -> bool {
         let own = among(condition).filter(|asked| asked.param().is_some());
@@ -223,6 +239,20 @@ impl Shape {
         }
         Ok(())
     }
+}
+
+/// Whether a condition of an outer join, or of a group in parentheses, has such a text.
+fn joins_by_text_of_session(group: &Group) -> bool {
+    group.members.iter().any(|member| {
+        let inner = match &member.tree {
+            Tree::Leaf(_) => false,
+            Tree::Group(group) => {
+                group.conjuncts.iter().any(pure::has_text_of_session)
+                    || joins_by_text_of_session(group)
+            }
+        };
+        inner || member.on.iter().any(pure::has_text_of_session)
+    })
 }
 
 /// The tables of a FROM.

@@ -139,6 +139,27 @@ pub(super) fn line(
     Line { name, look, points }
 }
 
+/// The lines of systems along a parameter; those without a point are left out.
+pub(super) fn lines(
+    data: &Data<Replicating>,
+    systems: &[System],
+    at: &dyn Fn(&Trial) -> f64,
+    what: (Load, &dyn Fn(&Measure) -> f64),
+) -> Vec<Line> {
+    let of = |system: System| {
+        let look = look(system);
+        let look = if system.faults() > 1 {
+            look.secondary()
+        } else {
+            look
+        };
+        let wanted = |trial: &Trial| trial.system == system;
+        line(data, (system.title(), look), &wanted, at, what)
+    };
+    let lines = systems.iter().copied().map(of);
+    lines.filter(|line| !line.points.is_empty()).collect()
+}
+
 /// How the line of a system looks, whatever its number of faults.
 pub(super) fn look(system: System) -> Look {
     match system {

@@ -2,10 +2,10 @@
 
 use manxdb_lab::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Measured, Scale, Source};
-use manxdb_lab::figure::{Axes, Figure, Line, Mark, Panel};
+use manxdb_lab::figure::{Axes, Figure, Mark, Panel};
 
-use super::found::{Wanted, judge, line, look};
-use super::trial::{Carrier, Load, Measure, System, Trial};
+use super::found::{Wanted, judge, lines};
+use super::trial::{Load, Measure, System, Trial};
 use super::{Replicating, label};
 use crate::lab::rack::open_if_small;
 
@@ -22,14 +22,8 @@ const RECENT_SHARE: f64 = 0.16;
 /// Latency of updates over that of replication in two round trips, with exponent 0.99, as published.
 const LATENCY: f64 = 0.58;
 
-const CURP: System = System::Curp {
-    faults: 1,
-    carrier: Carrier::User,
-};
-const SYNCED: System = System::Synced { faults: 1 };
-
 /// In the order in which they take turns.
-const SYSTEMS: [System; 3] = [System::Unreplicated, CURP, SYNCED];
+const SYSTEMS: [System; 3] = [System::Unreplicated, System::CURP, System::SYNCED];
 
 /// The experiment.
 pub(super) static EXPERIMENT: Design<Replicating> = Design {
@@ -50,7 +44,7 @@ fn at(trial: &Trial) -> f64 {
 }
 
 fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
-    let systems: &[System] = scale.pick(&[CURP], &SYSTEMS, &SYSTEMS);
+    let systems: &[System] = scale.pick(&[System::CURP], &SYSTEMS, &SYSTEMS);
     let skews: &[u32] = scale.pick(
         &[SKEWED],
         &[EVENEST, SKEWED, RECENT, YCSB],
@@ -93,7 +87,7 @@ fn claims(_: &Design<Replicating>, data: &Data<Replicating>) -> Vec<Claim> {
 
 /// What no other load of the machine changes much.
 fn counted(data: &Data<Replicating>) -> Vec<Claim> {
-    let recent = wanted(CURP, RECENT, Load::YcsbA).median(data, Measure::recent_share);
+    let recent = wanted(System::CURP, RECENT, Load::YcsbA).median(data, Measure::recent_share);
     let says = "Zipf 0.95: 16 % of the commands touch a key of the last 100 commands; here within 3 points, \
                 of a tenth of the keys.";
     let recent = judge(Source::Paper, says, recent, |share| {
@@ -102,7 +96,7 @@ fn counted(data: &Data<Replicating>) -> Vec<Claim> {
         (Measured::new(share, 0.0..=1.0, said), holds)
     });
     let fast = |says: &str, (theta, load): (u32, Load), least: f64| {
-        let found = wanted(CURP, theta, load).median(data, Measure::fast_share);
+        let found = wanted(System::CURP, theta, load).median(data, Measure::fast_share);
         judge(Source::Target, says, found, |share| {
             let said = format!("{:.1} %", share * 100.0);
             (Measured::new(share, 0.0..=1.0, said), share >= least)
@@ -126,7 +120,8 @@ fn counted(data: &Data<Replicating>) -> Vec<Claim> {
 fn timed(data: &Data<Replicating>) -> Vec<Claim> {
     let beside_synced =
         |says: &str, theta: u32, number: fn(&Measure) -> f64, holds: &dyn Fn(f64) -> bool| {
-            let found = wanted(CURP, theta, Load::YcsbA).timed_ratio(data, SYNCED, number);
+            let found =
+                wanted(System::CURP, theta, Load::YcsbA).timed_ratio(data, System::SYNCED, number);
             judge(Source::Paper, says, found, |ratio| {
                 let said = format!("{ratio:.2} times");
                 (Measured::ratio(ratio, said), holds(ratio))
@@ -154,16 +149,16 @@ fn figure(_: &Design<Replicating>, data: &Data<Replicating>) -> Figure {
         x_label: "Zipf's exponent".into(),
         y_label: y_label.into(),
         axes: Axes::default(),
-        lines: lines(data, load, number),
+        lines: lines(data, &SYSTEMS, &at, (load, number)),
         marks: Vec::new(),
     };
     let of_curp = |mut panel: Panel| {
-        panel.lines.retain(|line| line.name == CURP.title());
+        panel.lines.retain(|line| line.name == System::CURP.title());
         panel
     };
     let mut recent = of_curp(panel(
         Load::YcsbA,
-        "share of commands on a recent key",
+        "share on recent keys",
         &Measure::recent_share,
     ));
     recent.marks = vec![Mark::level(
@@ -179,12 +174,12 @@ fn figure(_: &Design<Replicating>, data: &Data<Replicating>) -> Figure {
             panel(Load::YcsbA, "updates, p50 (µs)", &|one| one.updates.p50),
             of_curp(panel(
                 Load::YcsbA,
-                "share of updates in one round trip",
+                "in one round trip",
                 &Measure::fast_share,
             )),
             of_curp(panel(
                 Load::YcsbB,
-                "share of updates in one round trip",
+                "in one round trip",
                 &Measure::fast_share,
             )),
             recent,
@@ -197,18 +192,4 @@ fn figure(_: &Design<Replicating>, data: &Data<Replicating>) -> Figure {
             "A key is recent when one of the 100 commands before touched it.".into(),
         ],
     }
-}
-
-fn lines(data: &Data<Replicating>, load: Load, number: &dyn Fn(&Measure) -> f64) -> Vec<Line> {
-    let lines = SYSTEMS.map(|system| {
-        line(
-            data,
-            (system.title(), look(system)),
-            &|trial| trial.system == system,
-            &at,
-            (load, number),
-        )
-    });
-    let lines = lines.into_iter();
-    lines.filter(|line| !line.points.is_empty()).collect()
 }

@@ -4,7 +4,7 @@ use manxdb_lab::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Measured, Scale, Source};
 use manxdb_lab::figure::{Axes, Figure, Line, Mark, Panel, Scale as Along};
 
-use super::found::{Wanted, judge, line, look};
+use super::found::{Wanted, judge, lines};
 use super::trial::{Carrier, Load, Measure, System, Trial};
 use super::{Replicating, label};
 use crate::lab::rack::open_if_small;
@@ -16,10 +16,6 @@ const FDATASYNC_MS: (f64, f64) = (0.1, 0.3);
 /// CURP's throughput with one witness over Redis without durability, as published.
 const REDIS_CURP: f64 = 0.82;
 
-const ONE: System = System::Curp {
-    faults: 1,
-    carrier: Carrier::User,
-};
 const ONE_GENERIC: System = System::Curp {
     faults: 1,
     carrier: Carrier::XdpGeneric,
@@ -28,16 +24,15 @@ const THREE: System = System::Curp {
     faults: 3,
     carrier: Carrier::User,
 };
-const SYNCED: System = System::Synced { faults: 1 };
 const SYNCED_THREE: System = System::Synced { faults: 3 };
 
 /// In the order in which they take turns.
 const SYSTEMS: [System; 7] = [
     System::Unreplicated,
-    ONE,
+    System::CURP,
     ONE_GENERIC,
     THREE,
-    SYNCED,
+    System::SYNCED,
     SYNCED_THREE,
     System::RedisAlways,
 ];
@@ -61,7 +56,7 @@ fn at(trial: &Trial) -> f64 {
 }
 
 fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
-    let systems: &[System] = scale.pick(&[ONE, System::RedisAlways], &SYSTEMS, &SYSTEMS);
+    let systems: &[System] = scale.pick(&[System::CURP, System::RedisAlways], &SYSTEMS, &SYSTEMS);
     let clients: &[u32] = scale.pick(&[2], &[1, 10, MANY], &[1, 2, 5, 10, 20, MANY]);
     let repetitions = scale.pick(1, 5, 10);
     let mut trials = Vec::new();
@@ -110,7 +105,7 @@ fn targets(data: &Data<Replicating>) -> Vec<Claim> {
         cpu(
             "CPU of master, backup and witness for a SET, 50 clients, f = 1: at most that of redis-server with \
              AOF always.",
-            ONE,
+            System::CURP,
         ),
         cpu(
             "The same with the witness in XDP behind the driver.",
@@ -124,7 +119,7 @@ fn targets(data: &Data<Replicating>) -> Vec<Claim> {
 fn rate_beside_aof(data: &Data<Replicating>) -> Claim {
     let says = "One client, f = 1: at least 2.5 times the SETs a second of redis-server with AOF always where \
                 fdatasync takes at most 0.1 ms, at least 5 times where it takes 0.3 ms or more.";
-    let ratio = wanted(ONE, 1).timed_ratio(data, System::RedisAlways, Measure::rate);
+    let ratio = wanted(System::CURP, 1).timed_ratio(data, System::RedisAlways, Measure::rate);
     let ratio = match ratio {
         Ok(ratio) => ratio,
         Err(why) => return Claim::open(Source::Target, says, why),
@@ -162,7 +157,7 @@ fn published(data: &Data<Replicating>) -> Vec<Claim> {
             (Measured::ratio(ratio, said), ratio >= least)
         })
     };
-    let messages = wanted(ONE, MANY).ratio(data, SYNCED, Measure::bytes_each);
+    let messages = wanted(System::CURP, MANY).ratio(data, System::SYNCED, Measure::bytes_each);
     let says = "RAMCloud, f = 3: witnesses add 75 % to the bytes of updates.";
     let bytes = wanted(THREE, MANY).ratio(data, SYNCED_THREE, Measure::bytes_each);
     let bytes = judge(Source::Paper, says, bytes, |ratio| {
@@ -177,7 +172,7 @@ fn published(data: &Data<Replicating>) -> Vec<Claim> {
     vec![
         least(
             "Redis, 1 witness: 82 % of the SETs a second of a server without durability, 50 clients.",
-            (wanted(ONE, MANY), System::Unreplicated),
+            (wanted(System::CURP, MANY), System::Unreplicated),
             REDIS_CURP,
         ),
         least(
@@ -188,7 +183,7 @@ fn published(data: &Data<Replicating>) -> Vec<Claim> {
         least(
             "RAMCloud: two more witnesses and backups cost 12 % of the writes a second (6 % each), 50 \
              clients.",
-            (wanted(THREE, MANY), ONE),
+            (wanted(THREE, MANY), System::CURP),
             0.88,
         ),
         bytes,
@@ -205,7 +200,7 @@ fn figure(_: &Design<Replicating>, data: &Data<Replicating>) -> Figure {
             x: Along::Log,
             ..Axes::default()
         },
-        lines: lines(data, number),
+        lines: lines(data, &SYSTEMS, &at, (Load::Set, number)),
         marks: Vec::new(),
     };
     let mut over = panel("rate over unreplicated", "times", &Measure::rate);
@@ -240,33 +235,9 @@ fn figure(_: &Design<Replicating>, data: &Data<Replicating>) -> Figure {
     }
 }
 
-fn name_and_look(system: System) -> (String, manxdb_lab::figure::Look) {
-    let look = look(system);
-    let look = if system.faults() > 1 {
-        look.secondary()
-    } else {
-        look
-    };
-    (system.title(), look)
-}
-
-fn lines(data: &Data<Replicating>, number: &dyn Fn(&Measure) -> f64) -> Vec<Line> {
-    let lines = SYSTEMS.map(|system| {
-        line(
-            data,
-            name_and_look(system),
-            &|trial| trial.system == system,
-            &at,
-            (Load::Set, number),
-        )
-    });
-    let lines = lines.into_iter();
-    lines.filter(|line| !line.points.is_empty()).collect()
-}
-
 /// Each point by the median of the same number of clients without replication.
 fn over_unreplicated(data: &Data<Replicating>) -> Vec<Line> {
-    let mut lines = lines(data, &Measure::rate);
+    let mut lines = lines(data, &SYSTEMS, &at, (Load::Set, &Measure::rate));
     let base: Vec<(f64, f64)> = lines
         .iter()
         .filter(|line| line.name == System::Unreplicated.title())

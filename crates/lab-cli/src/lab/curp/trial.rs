@@ -48,6 +48,14 @@ pub enum System {
 }
 
 impl System {
+    /// One backup, one witness, in a process.
+    pub const CURP: Self = Self::Curp {
+        faults: 1,
+        carrier: Carrier::User,
+    };
+    /// One backup, which each command waits for.
+    pub const SYNCED: Self = Self::Synced { faults: 1 };
+
     /// For people.
     pub fn title(self) -> String {
         match self {

@@ -54,6 +54,29 @@ fn rows_are_held_for_any_order_and_limit_of_the_reader() {
 }
 
 #[test]
+fn a_session_of_another_collation_uses_views_without_texts_of_their_own() {
+    let (_instance, mut client) = fresh();
+    client.run("SET collation_connection = utf8mb4_general_ci");
+    client.run("CREATE MATERIALIZED VIEW n AS SELECT COUNT(*), MIN(id) FROM item WHERE owner = ? AND price > 1");
+    client.run("CREATE MATERIALIZED VIEW named AS SELECT COUNT(*) FROM item WHERE kind = ? AND CONCAT(id, 'x') <> '2X'");
+    client.run("INSERT INTO item VALUES (1, 7, 1, 2, 'a', NULL), (2, 7, 1, 2, 'B', NULL)");
+    let (plain, of_text) = (
+        "SELECT COUNT(*), MIN(id) FROM item WHERE owner = 7 AND price > 1",
+        "SELECT COUNT(*) FROM item WHERE kind = 1 AND CONCAT(id, 'x') <> '2X'",
+    );
+    assert_eq!(client.rows(of_text), [["1"]]);
+    client.run("SET collation_connection = utf8mb4_bin");
+    assert_eq!(client.rows(plain), [["2", "1"]]);
+    assert_eq!(client.rows(of_text), [["2"]], "2x and 2X are two texts");
+    assert_eq!(counts(&mut client, "n"), (0, 1), "it was filled");
+    assert_eq!(
+        counts(&mut client, "named"),
+        (0, 1),
+        "for the first session"
+    );
+}
+
+#[test]
 fn prepared_statements_and_other_values_of_the_key_use_the_view() {
     let (_instance, mut client) = fresh();
     client.run("CREATE MATERIALIZED VIEW n AS SELECT COUNT(*) FROM item WHERE owner = ?");
