@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use manxdb_compaction::control::etcd::{EtcdAddress, EtcdTls};
 use manxdb_compaction::control::store::StoreLocation;
 use manxdb_compaction::control::store::etcd::EtcdSettings;
+use manxdb_etcd::{EtcdAddress, EtcdTls};
 
 use super::read;
 use crate::cli::{ControlArgs, EtcdArgs};
