@@ -5,7 +5,8 @@
 #   scripts/setup.sh test    run + MariaDB (client and comparison server), Python (clients, and
 #                          moto, an S3 server for tests of compactions), Node, Go,
 #                          Java (clients, and a HDFS of Hadoop's for the same tests), PHP, Ruby
-#                          (clients that the tests drive), etcd (for control planes of compactions),
+#                          (clients that the tests drive), etcd (for control planes of
+#                          compactions, and coordinators),
 #                          libfabric with its headers (for the feature of that name), what makes
 #                          packages and an empty root to install them into
 #   scripts/setup.sh lint    run + cargo-deny, libfabric with its headers

@@ -1,58 +1,14 @@
 """Two control planes over etcd: the one that leads ends, is killed or stands still, and etcd is gone."""
 
-import os
-import shutil
 import signal
-import subprocess
-import tempfile
-import urllib.request
-from pathlib import Path
 
 from harness.checks import check, expect
+from harness.etcd import Etcd
 from harness.pool import Role, wait_for
 from harness.servers import free_port
 from fixture import Fixture
 
 PAIR = None
-
-
-class Etcd:
-    """One member, which keeps its data when it is killed."""
-
-    def __init__(self):
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        fetched = cache / "manxdb" / "etcd" / "etcd"
-        self.program = str(fetched) if fetched.exists() else shutil.which("etcd")
-        if self.program is None:
-            raise AssertionError("there is no etcd: scripts/setup.sh test fetches it")
-        self.directory = tempfile.TemporaryDirectory(prefix="manxdb-etcd-")
-        self.port, self.peer = free_port(), free_port()
-        self.process = None
-        self.start()
-
-    def start(self):
-        """It, again after it was killed."""
-        own, peer = f"http://127.0.0.1:{self.port}", f"http://127.0.0.1:{self.peer}"
-        command = [self.program, "--data-dir", self.directory.name, "--name", "one",
-                   "--listen-client-urls", own, "--advertise-client-urls", own,
-                   "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-                   "--initial-cluster", f"one={peer}", "--logger", "zap", "--log-level", "error"]
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL)
-        wait_for("etcd is healthy", self.is_healthy)
-
-    def is_healthy(self):
-        """Whether it says so."""
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=5) as said:
-                return b"true" in said.read()
-        except OSError:
-            return False
-
-    def kill(self):
-        """kill -9."""
-        self.process.kill()
-        self.process.wait()
 
 
 class Pair(Fixture):
@@ -74,7 +30,7 @@ class Pair(Fixture):
         """One of them, again after it ended."""
         return Role(self.path, f"control-{place}", "control",
                     "--listen", f"127.0.0.1:{self.ports[place]}",
-                    "--etcd", f"127.0.0.1:{self.etcd.port}", *self.secret())
+                    "--etcd", self.etcd.address, *self.secret())
 
     def address(self):
         """Of both."""

@@ -26,6 +26,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "redis")]
 from harness.checks import Skip, check, expect, main  # noqa: E402
 from harness.signals import stand_still  # noqa: E402
 from resp import Link, ReplyError  # noqa: E402
+from coordinators import Coordinated  # noqa: E402
 from processes import AWAY, BINARY, PATIENCE, Processes, free_ports, seconds  # noqa: E402
 
 class Cluster(Processes):
@@ -333,6 +334,31 @@ def nothing_is_lost_when_the_coordinator_is_killed():
     expect(killed("coordinator")[1], 0)
     log = (near().data / "node-0" / "log").read_text(encoding="utf-8")
     assert "single point of failure" in log, log
+
+
+@check
+def of_two_coordinators_over_etcd_the_second_takes_over():
+    cluster = Coordinated()
+    try:
+        cluster.wait_whole()
+        first = cluster.leader()
+
+        def harm(_):
+            cluster.kill_leader()
+            cluster.wait_whole()
+            cluster.freeze_leader()
+
+        under_load(harm, cluster)
+        # Told to end, it gives its lease back.
+        expect(cluster.end_leader(signal.SIGTERM), first, "after two changes")
+        cluster.wait_for("the other leads", lambda: cluster.leader() == 1 - first)
+        cluster.wait_whole()
+        # A coordinator with a file would decide beside the others.
+        ran = subprocess.run([BINARY, "coordinator", "--cluster", str(cluster.data)], text=True, check=False,
+                             capture_output=True, timeout=PATIENCE)
+        assert ran.returncode == 1 and "curp.other_coordinators" in ran.stderr, ran.stderr
+    finally:
+        cluster.close()
 
 
 @check

@@ -9,6 +9,7 @@
 //! | `lan=N race=N patience=N` | nanoseconds: the emulated way, and how long a client waits |
 //! | `durability=memory\|fsync` | whether witnesses' records count; clients do not record with `fsync` |
 //! | `A:P …` | where nodes listen, from node 0 on |
+//! | `coordinator=A:P …` | where else the coordinator may be |
 //!
 //! A word that a client does not know is for another version, and refused.
 
@@ -128,6 +129,9 @@ impl Cluster {
         for (address, _) in nodes.map_while(|found| found) {
             told.push_str(&format!(" {address}"));
         }
+        for other in self.directory.others(self.options.coordinator) {
+            told.push_str(&format!(" coordinator={other}"));
+        }
         told
     }
 
@@ -174,6 +178,10 @@ impl Cluster {
             "faults" => options.faults = count()? as usize,
             "servers" => options.servers = count()?,
             "witnesses" => options.witnesses = count()?,
+            "coordinator" if self.directory.is_server(options.coordinator) => {
+                let address = value.parse().ok()?;
+                self.directory.add_other(options.coordinator, address);
+            }
             "lan" => self.delays.lan = Nanos(number()?),
             "race" => options.race_after = Nanos(number()?),
             "patience" => options.patience = Nanos(number()?),
@@ -316,6 +324,10 @@ mod tests {
         let understood = Cluster::read(ClusterId(7), &fsync).unwrap();
         assert_eq!(understood.options.durability, Durability::Fsync);
         assert_eq!(understood.told(), fsync);
+        let several = format!("{told} coordinator=127.0.0.1:7500 coordinator=127.0.0.1:7501");
+        let understood = Cluster::read(ClusterId(7), &several).unwrap();
+        assert_eq!(understood.told(), several);
+        assert_eq!(understood.directory.others(NodeId(0)).len(), 2);
     }
 
     #[test]
@@ -333,6 +345,14 @@ mod tests {
         assert_eq!(
             word(&told.replace("servers=2", "servers=4294967295")),
             "4 addresses"
+        );
+        for wrong in ["coordinator=127.0.0.1:7500 ", "coordinator=nowhere "] {
+            let told = format!("{wrong}{told}");
+            assert_eq!(word(&told), wrong.trim(), "before the first address");
+        }
+        assert_eq!(
+            word(&format!("{told} coordinator=nowhere")),
+            "coordinator=nowhere"
         );
         assert_eq!(word(""), "");
     }

@@ -4,6 +4,7 @@ mod cluster;
 mod compaction;
 mod compactor;
 mod curp;
+mod etcd;
 mod memory;
 mod redis;
 #[cfg(test)]
@@ -21,9 +22,10 @@ use serde::Deserialize;
 pub use self::cluster::{ClusterCommand, ClusterNode, DEFAULT_CLUSTER, ProtocolChoice, TpccScale};
 pub use self::compaction::{CompactionArgs, CompactionChoice};
 pub use self::compactor::{
-    CompactorCommand, ControlArgs, EtcdArgs, PolicyChoice, SecurityArgs, TopArgs, WorkerArgs,
+    CompactorCommand, ControlArgs, PolicyChoice, SecurityArgs, TopArgs, WorkerArgs,
 };
-pub use self::curp::{CURP_HELP, CurpNodeArgs, CurpProxyArgs};
+pub use self::curp::{COORDINATOR_HELP, CURP_HELP, CoordinatorArgs, CurpNodeArgs, CurpProxyArgs};
+pub use self::etcd::EtcdArgs;
 pub use self::memory::{MEMORY_HELP, MemoryArchiverArgs, MemoryArgs};
 pub use self::redis::{RedisArgs, RedisEngineChoice};
 pub use self::rows::{CommitPathChoice, RowsArgs};
@@ -95,8 +97,8 @@ tab-separated text. The exit code is 0, or 1 when a statement failed or no serve
     #[command(hide = true, alias = "memory-keeper")]
     MemoryArchiver(MemoryArchiverArgs),
     /// Decide who is master, backup and witness of a cluster that replicates Redis's keys or SQL's rows
-    #[command(after_help = CURP_HELP)]
-    Coordinator(CurpNodeArgs),
+    #[command(after_help = COORDINATOR_HELP)]
+    Coordinator(Box<CoordinatorArgs>),
     /// Run a server of a cluster that replicates Redis's keys: master, backup or spare, as the
     /// coordinator decides. The first one of the cluster file is master when the cluster begins
     #[command(after_help = CURP_HELP, visible_alias = "master")]

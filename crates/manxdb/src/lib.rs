@@ -11,6 +11,7 @@
 //! | a process that holds rows in memory for servers | `memory` |
 //! | whose the rows of a schema are, without a server | `compliance` |
 //! | the compaction service's roles | `compactor` |
+//! | which etcd, for services that keep their state there | `etcd` |
 //! | log, signals, file descriptors, randomness | [`process`] |
 //! | which commands another program carries out | `laboratory` |
 //!
@@ -29,6 +30,7 @@ pub mod cluster;
 mod compactor;
 mod compliance;
 pub mod config;
+mod etcd;
 pub mod fault;
 mod laboratory;
 mod lock;
@@ -80,7 +82,7 @@ fn carry_out(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, faul
         cli::Command::Redis(command) => redis::run(&command),
         cli::Command::Bench | cli::Command::Lab | cli::Command::Sim => Err(laboratory::run()),
         cli::Command::Cluster(command) => cluster::run(&command),
-        cli::Command::Coordinator(args) => cluster::roles::run(CurpRole::Coordinator, &args),
+        cli::Command::Coordinator(args) => cluster::roles::run_coordinator(&args),
         cli::Command::Replica(args) => cluster::roles::run(CurpRole::Replica, &args),
         cli::Command::Witness(args) => witness::run(&args),
         cli::Command::Proxy(args) => cluster::roles::run_proxy(&args),

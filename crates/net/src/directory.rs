@@ -27,6 +27,8 @@ struct Known {
 pub struct Directory {
     nodes: BTreeMap<NodeId, Known>,
     servers: BTreeMap<SocketAddr, NodeId>,
+    /// Where else a server may be: of the processes at its addresses, one at a time acts for it.
+    others: BTreeMap<NodeId, Vec<SocketAddr>>,
 }
 
 impl Directory {
@@ -40,6 +42,28 @@ impl Directory {
         };
         self.nodes.insert(place.node, known);
         self.servers.insert(address, place.node);
+    }
+
+    /// Adds an address at which another process may act for a server. What is sent to the server goes to
+    /// all of its addresses, because nobody knows which process that is at the moment.
+    ///
+    /// # Panics
+    /// The server has not been added.
+    pub fn add_other(&mut self, node: NodeId, address: SocketAddr) {
+        assert!(self.is_server(node), "a server has a first address");
+        self.servers.insert(address, node);
+        self.others.entry(node).or_default().push(address);
+    }
+
+    /// Where else a server may be.
+    #[must_use]
+    pub fn others(&self, node: NodeId) -> &[SocketAddr] {
+        self.others.get(&node).map_or(&[], Vec::as_slice)
+    }
+
+    /// All servers, at each of their addresses.
+    pub fn servers(&self) -> impl Iterator<Item = (SocketAddr, NodeId)> + '_ {
+        self.servers.iter().map(|(address, node)| (*address, *node))
     }
 
     /// The server that listens at an address, and its region.
@@ -79,7 +103,9 @@ impl Directory {
                     return Err(format!("no node has the number {}", place.node.0));
                 }
                 Some(known) if known.is_server => {
-                    if (known.address, known.region) != (said.address, said.region) {
+                    let is_there = known.address == said.address
+                        || self.others(place.node).contains(&said.address);
+                    if !is_there || known.region != said.region {
                         return Err(format!(
                             "node {} is at {}, not at {}",
                             place.node.0, known.address, said.address
@@ -119,7 +145,8 @@ impl Directory {
     /// Addresses of all nodes.
     #[must_use]
     pub fn addresses(&self) -> BTreeSet<SocketAddr> {
-        self.nodes.values().map(|known| known.address).collect()
+        let nodes = self.nodes.values().map(|known| known.address);
+        nodes.chain(self.servers.keys().copied()).collect()
     }
 }
 
@@ -167,5 +194,23 @@ mod tests {
         assert_eq!(forget(130, &[]), [NodeId(5)]);
         assert_eq!(directory.find(NodeId(5)), None);
         assert_eq!(directory.addresses(), BTreeSet::from([server]));
+    }
+
+    #[test]
+    fn a_server_may_be_at_each_of_its_addresses_and_nowhere_else() {
+        let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let mut directory = Directory::default();
+        directory.add_server(place(0), at(1));
+        assert!(directory.learn(&hello(0, 2)).is_err());
+        directory.add_other(NodeId(0), at(2));
+        for port in [1, 2] {
+            assert!(directory.learn(&hello(0, port)).is_ok());
+            let found = directory.server_at(at(port));
+            assert_eq!(found, Some((NodeId(0), RegionId(0))));
+        }
+        assert!(directory.learn(&hello(0, 3)).is_err());
+        assert_eq!(directory.others(NodeId(0)), [at(2)]);
+        assert_eq!(directory.others(NodeId(1)), []);
+        assert_eq!(directory.addresses(), BTreeSet::from([at(1), at(2)]));
     }
 }

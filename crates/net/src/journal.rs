@@ -65,6 +65,22 @@ pub enum JournalError {
     },
 }
 
+/// Where records go: a [`Journal`], or a store elsewhere. Its calls may wait; a thread of its own makes
+/// them.
+pub trait RecordStore: Send + 'static {
+    /// Keeps these payloads behind all before them. When it returns, they are durable.
+    ///
+    /// # Errors
+    /// It is unknown what is kept: nothing more is acknowledged.
+    fn append(&mut self, payloads: &[Vec<u8>]) -> io::Result<()>;
+
+    /// Keeps these payloads in place of all before them.
+    ///
+    /// # Errors
+    /// As [`RecordStore::append`].
+    fn replace(&mut self, payloads: &[Vec<u8>]) -> io::Result<()>;
+}
+
 /// A journal that can be written to. See the module for its format.
 #[derive(Debug)]
 pub struct Journal {
@@ -132,26 +148,6 @@ impl Journal {
         Self { file, path, term }
     }
 
-    /// Appends records and syncs them, all or none of them acknowledged.
-    fn append(&mut self, payloads: &[Vec<u8>]) -> io::Result<()> {
-        self.file.write_all(&self.encode(payloads))?;
-        self.file.sync_data()
-    }
-
-    /// Has these records in place of all before them. Until the new file is on disk, the old one is
-    /// what the next start reads.
-    fn replace(&mut self, payloads: &[Vec<u8>]) -> io::Result<()> {
-        let next = self.path.with_extension("next");
-        let mut file = File::create(&next)?;
-        file.write_all(MAGIC)?;
-        file.write_all(&self.encode(payloads))?;
-        file.sync_all()?;
-        std::fs::rename(&next, &self.path)?;
-        sync_directory_of(&self.path)?;
-        self.file = file;
-        Ok(())
-    }
-
     fn encode(&self, payloads: &[Vec<u8>]) -> Vec<u8> {
         assert!(!payloads.is_empty(), "a sync is of something");
         let mut bytes = Vec::new();
@@ -170,6 +166,28 @@ impl Journal {
             bytes.extend_from_slice(payload);
         }
         bytes
+    }
+}
+
+impl RecordStore for Journal {
+    /// Appends records and syncs them, all or none of them acknowledged.
+    fn append(&mut self, payloads: &[Vec<u8>]) -> io::Result<()> {
+        self.file.write_all(&self.encode(payloads))?;
+        self.file.sync_data()
+    }
+
+    /// Has these records in place of all before them. Until the new file is on disk, the old one is
+    /// what the next start reads.
+    fn replace(&mut self, payloads: &[Vec<u8>]) -> io::Result<()> {
+        let next = self.path.with_extension("next");
+        let mut file = File::create(&next)?;
+        file.write_all(MAGIC)?;
+        file.write_all(&self.encode(payloads))?;
+        file.sync_all()?;
+        std::fs::rename(&next, &self.path)?;
+        sync_directory_of(&self.path)?;
+        self.file = file;
+        Ok(())
     }
 }
 
@@ -294,7 +312,7 @@ pub(crate) struct JournalWriter {
 impl JournalWriter {
     pub(crate) fn start(
         node: NodeId,
-        journal: Journal,
+        journal: impl RecordStore,
         reports: Arc<JournalReports>,
     ) -> io::Result<Self> {
         let (queue, records) = channel();
@@ -348,7 +366,7 @@ impl Drop for JournalWriter {
 
 fn write_all(
     node: NodeId,
-    mut journal: Journal,
+    mut journal: impl RecordStore,
     records: &Receiver<Queued>,
     reports: &JournalReports,
 ) {

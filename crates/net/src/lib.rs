@@ -16,6 +16,7 @@
 //! | how bytes on a connection look | [`frame`], [`packet`] |
 //! | which sockets datagrams go through, and who sent one | [`datagrams`] |
 //! | what cores wrote down | [`journal`] |
+//! | for how long a process acts that is one of several for a node | [`tenure`] |
 //! | how long messages are held | [`delay`] |
 //! | who has which address | [`directory`] |
 //! | connections, out and in | [`outbound`], [`inbound`] |
@@ -43,6 +44,7 @@ pub mod outbound;
 pub mod packet;
 pub mod runtime;
 pub mod status;
+pub mod tenure;
 
 pub use ask_status::{StatusError, ask_status};
 pub use cluster_id::ClusterId;
@@ -50,7 +52,7 @@ pub use datagrams::STRANGER;
 pub use delay::Delays;
 pub use directory::Directory;
 pub use driver::{Driver, NoDriver, Outside};
-pub use journal::{Journal, JournalError};
+pub use journal::{Journal, JournalError, RecordStore};
 pub use life::DataDirectory;
 pub use packet::{Place, RegionId};
 pub use runtime::{Runtime, Settings};

@@ -89,6 +89,14 @@ impl Outbound {
         self.waiting.extend_from_slice(frame);
     }
 
+    /// The process at its address has just said hello: the pause after failures is over.
+    pub fn is_there(&mut self) {
+        if let State::Closed { until } = &mut self.state {
+            *until = Nanos::ZERO;
+        }
+        self.failures = 0;
+    }
+
     fn connect(&mut self, now: Nanos, hello: &[u8], counters: &mut Counters) {
         if self.was_open || self.failures > 0 {
             counters.reconnects += 1;

@@ -5,11 +5,10 @@
 //! | gRPC in front of the core | [`server`] |
 //! | the durable state, in a file or in etcd | [`store`] |
 //! | the threads that write it and renew the lease | [`store_thread`] |
-//! | the client of etcd | [`etcd`] |
+//! | the client of etcd | [`manxdb_etcd`] |
 //! | log lines about a job | [`journal`] |
 //! | metrics | [`metrics`] |
 
-pub mod etcd;
 mod journal;
 pub mod metrics;
 pub mod server;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use manxdb_compaction::control::etcd::api::TxnRequest;
-use manxdb_compaction::control::etcd::{Etcd as Client, EtcdTls, delete, put};
 use manxdb_compaction::control::store::etcd::{EtcdSettings, EtcdStore};
 use manxdb_compaction::control::store::keys::{DESCRIPTION_MAX, Keys};
 use manxdb_compaction::control::store::{Campaign, StoreError};
 use manxdb_compaction::mutants::Mutant;
+use manxdb_etcd::api::TxnRequest;
+use manxdb_etcd::{Etcd as Client, EtcdTls, delete, put};
 use manxdb_jobs::record::{Account, Durable, Record};
 use manxdb_jobs::{AttemptId, JobId, Spec, Term, WorkerId};
 
@@ -261,8 +261,7 @@ fn what_cannot_be_read_is_left_alone_and_named() {
     let broken = keys.changes(&Durable::default(), &[taken(1, 2)]).unwrap();
     let mut client = Client::new(&settings.address).unwrap();
     for operation in broken {
-        let Some(manxdb_compaction::control::etcd::api::request_op::Request::RequestPut(mut one)) =
-            operation.request
+        let Some(manxdb_etcd::api::request_op::Request::RequestPut(mut one)) = operation.request
         else {
             panic!("a job is put");
         };

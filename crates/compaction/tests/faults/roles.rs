@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use manxdb_compaction::control::etcd::EtcdAddress;
 use manxdb_compaction::control::server::ControlPlane;
 use manxdb_compaction::control::store::StoreLocation;
 use manxdb_compaction::control::store::etcd::EtcdSettings;
@@ -17,6 +16,7 @@ use manxdb_compaction::transport::link::Route;
 use manxdb_compaction::transport::security::{Security, Tls};
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_core::Nanos;
+use manxdb_etcd::EtcdAddress;
 use manxdb_jobs::job::Zone;
 use manxdb_jobs::{Options, WorkerId};
 use rocksdb::CompactionDecision;

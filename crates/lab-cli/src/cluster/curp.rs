@@ -79,6 +79,7 @@ pub fn describe(args: &CurpUp) -> Result<ClusterFile, Fault> {
         servers: args.faults + 1 + args.spares,
         witnesses: args.faults + args.spares + args.room,
         room: args.room,
+        other_coordinators: Vec::new(),
         proxies: if args.sql { 0 } else { args.proxies },
         sql: args.sql,
         durability: args.durability.clone(),

@@ -1,5 +1,6 @@
 //! Asking nodes how they are, and stopping them.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -25,12 +26,20 @@ const STOP_PATIENCE: Duration = Duration::from_secs(30);
 /// # Errors
 /// [`StatusError`].
 pub fn ask(file: &ClusterFile, node: &Node) -> Result<Status, StatusError> {
-    let status = ask_status(node.address, PATIENCE)?;
+    // Of several coordinators the one answers that leads.
+    let addresses = file.addresses_of(node).into_iter();
+    let mut answers = addresses.map(|address| ask_at(file, address));
+    let first = answers.next().unwrap_or_else(|| ask_at(file, node.address));
+    first.or_else(|why| answers.find_map(Result::ok).ok_or(why))
+}
+
+fn ask_at(file: &ClusterFile, address: SocketAddr) -> Result<Status, StatusError> {
+    let status = ask_status(address, PATIENCE)?;
     if status.cluster == file.id() {
         return Ok(status);
     }
     Err(StatusError::Stranger {
-        address: node.address,
+        address,
         reason: "it is of another cluster".to_owned(),
     })
 }

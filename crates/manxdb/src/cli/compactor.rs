@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::etcd::EtcdArgs;
+
 /// Roles of the compaction service.
 #[derive(Debug, Subcommand)]
 pub enum CompactorCommand {
@@ -60,45 +62,6 @@ pub struct SecurityArgs {
     pub tls_name: String,
 }
 
-/// Flags of `compactor control` for state in etcd.
-#[derive(Debug, Args)]
-pub struct EtcdArgs {
-    /// Members of the etcd that its state is in, instead of --store; tried in turn
-    #[arg(
-        long,
-        value_name = "HOST:PORT",
-        value_delimiter = ',',
-        conflicts_with = "store"
-    )]
-    pub etcd: Vec<String>,
-    /// What its keys in etcd begin with: control planes with the same one share a state
-    #[arg(long, value_name = "PREFIX", default_value = "/manxdb/compaction/")]
-    pub etcd_prefix: String,
-    /// Seconds for which a leader that is not heard of keeps the others waiting. It stops serving
-    /// when etcd has not heard of it for four fifths of them
-    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(2..=60))]
-    pub etcd_lease: u16,
-    /// Name of a user of etcd's, if it asks for one
-    #[arg(long, value_name = "NAME", requires_all = ["etcd", "etcd_password_file"])]
-    pub etcd_user: Option<String>,
-    /// File with the user's password
-    #[arg(long, value_name = "FILE", requires = "etcd_user")]
-    pub etcd_password_file: Option<PathBuf>,
-    /// File with the certificate (PEM) that signs those of etcd's members: speak TLS
-    #[arg(long, value_name = "FILE", requires = "etcd")]
-    pub etcd_tls_ca: Option<PathBuf>,
-    /// File with our own certificate (PEM), if etcd asks for one
-    #[arg(long, value_name = "FILE", requires_all = ["etcd_tls_ca", "etcd_tls_key"])]
-    pub etcd_tls_cert: Option<PathBuf>,
-    /// File with its key (PEM)
-    #[arg(long, value_name = "FILE", requires = "etcd_tls_cert")]
-    pub etcd_tls_key: Option<PathBuf>,
-    /// What others call this control plane, for logs and `top` [default: the address that it
-    /// listens on]
-    #[arg(long, value_name = "HOST:PORT", requires = "etcd")]
-    pub advertise: Option<String>,
-}
-
 /// Flags of `compactor control`.
 #[derive(Debug, Args)]
 pub struct ControlArgs {
@@ -106,11 +69,23 @@ pub struct ControlArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7411")]
     pub listen: SocketAddr,
     /// File that its state is in
-    #[arg(long, value_name = "FILE", default_value = "./manxdb-compactor")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "./manxdb-compactor",
+        conflicts_with = "etcd"
+    )]
     pub store: PathBuf,
     /// Where else its state may be.
     #[command(flatten)]
     pub etcd: EtcdArgs,
+    /// What its keys in etcd begin with: control planes with the same one share a state
+    #[arg(long, value_name = "PREFIX", default_value = "/manxdb/compaction/")]
+    pub etcd_prefix: String,
+    /// What others call this control plane, for logs and `top` [default: the address that it
+    /// listens on]
+    #[arg(long, value_name = "HOST:PORT", requires = "etcd")]
+    pub advertise: Option<String>,
     /// How jobs are chosen
     #[arg(long, value_enum, default_value = "manxdb")]
     pub policy: PolicyChoice,

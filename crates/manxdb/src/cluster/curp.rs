@@ -10,8 +10,8 @@ use manxdb_curp::disk::CurpRecord;
 use manxdb_curp::hash::KeyHasher;
 use manxdb_curp::ids::Member;
 use manxdb_curp::{CurpNode, Durability, Execute, Options, Role};
+use manxdb_curp_client::Cluster;
 use manxdb_curp_client::client::unlisted;
-use manxdb_curp_client::{Cluster, CoordinatorDriver};
 use manxdb_curp_redis::{Front, FrontSettings, RedisMachine};
 use manxdb_curp_sql::driver::SqlNode;
 use manxdb_curp_sql::{PrimaryDriver, SqlMachine};
@@ -19,6 +19,7 @@ use manxdb_net::packet::Place;
 use manxdb_net::{DataDirectory, Journal, NoDriver, RegionId, Runtime, Settings};
 use manxdb_redis::server::Settings as RedisSettings;
 
+use super::coordinator;
 use super::file::{ClusterFile, ClusterProtocol, CurpShape, nanos};
 use super::node::{self, STATE};
 use crate::fault::Fault;
@@ -104,7 +105,13 @@ pub fn begin_life(data: &DataDirectory) -> Result<Life, Fault> {
 }
 
 /// The journal of a node, and what is in it.
-fn journal(data: &DataDirectory, life: Life) -> Result<(Journal, Vec<CurpRecord>), Fault> {
+///
+/// # Errors
+/// As [`Journal::open`].
+pub(super) fn journal(
+    data: &DataDirectory,
+    life: Life,
+) -> Result<(Journal, Vec<CurpRecord>), Fault> {
     Journal::open(&data.path().join("journal"), life.0).map_err(node::other)
 }
 
@@ -162,7 +169,7 @@ pub fn cluster(file: &ClusterFile) -> Cluster {
     }
 }
 
-fn settings<E: CountedRows>(
+pub(super) fn settings<E: CountedRows>(
     file: &ClusterFile,
     seed: u64,
     holds_datagrams: bool,
@@ -185,9 +192,12 @@ pub fn run(
     let id = NodeId(node.number);
     let seed = u64::from(node.number) << 32 | life.0;
     let options = options(file);
+    if options.role(id) == Role::Coordinator {
+        coordinator::check_alone(file)?;
+    }
     let listener = node::listen(node)?;
     match options.role(id) {
-        Role::Coordinator => coordinate(file, node, data, life, listener, stop),
+        Role::Coordinator => coordinator::run_alone(file, node, data, life, listener, stop),
         Role::Server => {
             let settings = settings(file, seed, true);
             let client = client_of(file, id);
@@ -280,7 +290,8 @@ fn witness(
     ran
 }
 
-fn up(file: &ClusterFile, node: &super::file::Node, life: Life) {
+/// Says that it runs.
+pub(super) fn up(file: &ClusterFile, node: &super::file::Node, life: Life) {
     let (number, role, address) = (node.number, &node.role, node.address);
     let durability = durability(file);
     match node.redis {
@@ -353,7 +364,11 @@ pub fn run_sql_server(
     runtime.run(Some(stop)).map_err(node::other)
 }
 
-fn core(
+/// The core of a node, with what its disk has.
+///
+/// # Errors
+/// A record of another role.
+pub(super) fn core(
     options: Options,
     node: NodeId,
     life: Life,
@@ -362,33 +377,6 @@ fn core(
 ) -> Result<Node, Fault> {
     let opened = CurpNode::open(node, life.0, options, secret, disk);
     opened.map_err(super::node::other)
-}
-
-fn coordinate(
-    file: &ClusterFile,
-    node: &super::file::Node,
-    data: &DataDirectory,
-    life: Life,
-    listener: TcpListener,
-    stop: &UnixStream,
-) -> Result<(), Fault> {
-    let path = data.path().join("journal");
-    let (journal, disk) = journal(data, life)?;
-    tracing::warn!(
-        file = %path.display(),
-        "the coordinator is a single point of failure: who is master is written in this file alone, and \
-         nobody is replaced while this process is down"
-    );
-    let settings = settings(file, life.0, true);
-    let driver = CoordinatorDriver::new(&cluster(file));
-    let mut runtime = Runtime::new(settings, listener, driver).map_err(node::other)?;
-    let id = NodeId(node.number);
-    let core = core(options(file), id, life, random_u64()?, disk)?;
-    runtime
-        .add_with_journal(node.place(), life, core, (journal, CurpRecord::supersedes))
-        .map_err(node::other)?;
-    up(file, node, life);
-    runtime.run(Some(stop)).map_err(node::other)
 }
 
 /// Where Redis clients connect, in a process that has a CURP client.

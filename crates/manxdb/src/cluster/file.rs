@@ -44,6 +44,10 @@ pub struct CurpShape {
     pub room: u32,
     /// Proxies that are listed here.
     pub proxies: u32,
+    /// Where else the coordinator may be: of several processes, whose state is in etcd, one at a time is
+    /// node 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_coordinators: Vec<SocketAddr>,
     /// The secret of key hashes: 32 hexadecimal digits.
     pub key_secret: String,
     /// Whether servers replicate the rows of SQL, and serve MySQL clients, instead of Redis's keys.
@@ -266,6 +270,7 @@ impl ClusterFile {
         if !numbers.eq(0..expected) {
             return Err(format!("nodes must be 0 to {}, in order", expected - 1));
         }
+        self.check_other_coordinators()?;
         if let Some(node) = self.nodes.iter().find(|node| node.region >= self.regions) {
             return Err(format!(
                 "node {} is in region {}, of which there are {}",
@@ -273,6 +278,36 @@ impl ClusterFile {
             ));
         }
         self.cluster_id().map(|_| ())
+    }
+
+    fn check_other_coordinators(&self) -> Result<(), String> {
+        let others = self.other_coordinators();
+        for (place, other) in others.iter().enumerate() {
+            let is_taken = self.nodes.iter().any(|node| node.address == *other);
+            if is_taken || others[..place].contains(other) {
+                return Err(format!(
+                    "curp.other_coordinators has {other}, which is in the file already"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where else the coordinator may be than at the address of node 0.
+    #[must_use]
+    pub fn other_coordinators(&self) -> &[SocketAddr] {
+        let shape = self.curp.as_ref();
+        shape.map_or(&[], |shape| &shape.other_coordinators)
+    }
+
+    /// Where a node may be: in one place, unless it is a coordinator of several.
+    #[must_use]
+    pub fn addresses_of(&self, node: &Node) -> Vec<SocketAddr> {
+        let mut addresses = vec![node.address];
+        if node.number == 0 {
+            addresses.extend(self.other_coordinators());
+        }
+        addresses
     }
 
     /// Whether a node is a place for a witness that nobody has started yet.
@@ -315,6 +350,9 @@ impl ClusterFile {
         let mut directory = Directory::default();
         for node in &self.nodes {
             directory.add_server(node.place(), node.address);
+        }
+        for other in self.other_coordinators() {
+            directory.add_other(NodeId(0), *other);
         }
         directory
     }
@@ -421,6 +459,12 @@ mod tests {
             ..CurpShape::default()
         });
         assert!(error(Some(shapeless.clone())).contains("curp.servers is 2 to 64"));
+        let shape = shapeless.curp.as_mut().unwrap();
+        shape.other_coordinators = vec![SocketAddr::from(([127, 0, 0, 1], 7400))];
+        shape.servers = 2;
+        shape.witnesses = 3;
+        shape.key_secret = "00".repeat(16);
+        assert!(error(Some(shapeless.clone())).contains("7400, which is in the file already"));
         let shape = shapeless.curp.as_mut().unwrap();
         shape.carrier = Some("nic".into());
         assert!(error(Some(shapeless.clone())).contains("'nic' is no carrier: user, xdp"));

@@ -8,11 +8,13 @@
 //! | [`rows`] | what its replicas hold |
 //! | [`dast`] | how a node of DAST is put together |
 //! | [`curp`] | how a node that replicates Redis's keys is put together |
+//! | `coordinator` | the node that decides who does what: alone, or as one of several over etcd |
 //! | `proxy_admin` | what its admin listener shows of a proxy |
 //! | [`roles`] | the commands that start one of those by its role |
 //!
 //! `manxdb-lab` starts all of a cluster's nodes, watches and stops them.
 
+mod coordinator;
 pub mod curp;
 pub mod dast;
 pub mod file;

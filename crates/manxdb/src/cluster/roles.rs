@@ -3,10 +3,11 @@
 
 use std::process::ExitCode;
 
+use super::coordinator;
 use super::curp;
 use super::file::{ClusterFile, ClusterProtocol, Node};
 use super::node;
-use crate::cli::{ClusterNode, CurpNodeArgs, CurpProxyArgs, WitnessArgs};
+use crate::cli::{ClusterNode, CoordinatorArgs, CurpNodeArgs, CurpProxyArgs, WitnessArgs};
 use crate::fault::Fault;
 use crate::process::{start_log_of_environment, stop_signal};
 
@@ -50,6 +51,21 @@ pub fn run(role: CurpRole, args: &CurpNodeArgs) -> Result<ExitCode, Fault> {
         node: number,
         parent: None,
     })
+}
+
+/// Runs a coordinator until it is told to stop: the only one, or one of several over etcd.
+///
+/// # Errors
+/// Whatever keeps it from starting.
+pub fn run_coordinator(args: &CoordinatorArgs) -> Result<ExitCode, Fault> {
+    if args.etcd.etcd.is_empty() {
+        return run(CurpRole::Coordinator, &args.node);
+    }
+    let file = read(&args.node.cluster)?;
+    let number = number_of(CurpRole::Coordinator, &file, args.node.node)?;
+    let node = file.nodes.iter().find(|node| node.number == number);
+    let node = node.ok_or_else(|| Fault::Config(format!("there is no node {number}")))?;
+    coordinator::run_over_etcd(&file, node, args)
 }
 
 /// The number of the node that is meant.

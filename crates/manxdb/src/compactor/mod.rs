@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use manxdb_compaction::metrics::scrape::{self, Scraped};
 use manxdb_compaction::object_store::volume::Volume;
 use manxdb_compaction::order::{Plain, Shaped};
 use manxdb_compaction::transport::link::Route;
-use manxdb_compaction::transport::secrets::{self, Secrets};
+use manxdb_compaction::transport::secrets::Secrets;
 use manxdb_compaction::transport::security::Security;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_compaction::{control::metrics::of_control, worker::metrics::of_worker};
@@ -208,11 +208,6 @@ impl From<&SecurityArgs> for Secrets {
 /// One of them cannot be read.
 pub fn security(args: &SecurityArgs) -> Result<Security, Fault> {
     Secrets::from(args).read().map_err(Fault::Other)
-}
-
-/// What is in a file.
-fn read(path: &Path) -> Result<String, Fault> {
-    secrets::read(path).map_err(Fault::Other)
 }
 
 /// How to reach a pool.

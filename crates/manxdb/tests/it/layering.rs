@@ -37,11 +37,12 @@ const RUNTIMES: [&str; 10] = [
 ];
 
 /// Each room with the rooms it may know.
-const BELOW: [(&str, &[&str]); 12] = [
+const BELOW: [(&str, &[&str]); 13] = [
     ("manxdb-ownership", &[]),
     ("manxdb-vault", &[]),
     ("manxdb-redis", &[]),
     ("manxdb-fabric", &[]),
+    ("manxdb-etcd", &[]),
     ("manxdb-net", &["manxdb-core"]),
     ("manxdb-witness", &["manxdb-curp"]),
     ("manxdb-compaction-edge", &[]),

@@ -1,7 +1,9 @@
 //! Stepping cores and doing what they ask for.
 
+use std::net::SocketAddr;
+
 use manxdb_core::channel::{Frame, Reliable};
-use manxdb_core::{Action, Core, Event, EventOf, Message, NodeId, Token};
+use manxdb_core::{Action, Core, Event, EventOf, Message, Nanos, NodeId, Token};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -10,6 +12,7 @@ use super::{NetError, Runtime, wall};
 use crate::driver::Driver;
 use crate::frame;
 use crate::packet::Packet;
+use crate::tenure::Tenure;
 
 /// Items of the agenda done in one round, so that sockets are read in between.
 const DUE_MAX: usize = 4_096;
@@ -33,6 +36,10 @@ where
 
     /// One event of one node.
     pub(super) fn step(&mut self, node: NodeId, event: EventOf<Reliable<C>>) {
+        if self.tenure.as_ref().is_some_and(Tenure::is_over) {
+            self.failure.get_or_insert(NetError::TenureOver);
+            return;
+        }
         let Some(hosted) = self.nodes.get_mut(&node) else {
             self.counters.unknown += 1;
             return;
@@ -93,19 +100,28 @@ where
             return;
         }
         *self.counters.sent.entry(body.label()).or_default() += 1;
-        match frame::encode(&Packet::Message { from, to, body }) {
-            // Nothing that is to leave before it is held still.
-            Ok(frame) if due <= now && self.agenda.first().is_none_or(|first| first > now) => {
-                self.depart(address, &frame);
-            }
-            Ok(frame) => {
-                let to = address;
-                self.agenda.add(due, Item::Departure { to, frame });
-            }
+        let frame = match frame::encode(&Packet::Message { from, to, body }) {
+            Ok(frame) => frame,
             Err(error) => {
                 self.counters.dropped += 1;
                 tracing::error!(from = from.0, to = to.0, %error, "a message cannot be sent");
+                return;
             }
+        };
+        for other in self.settings.directory.others(to).to_vec() {
+            self.dispatch(due, other, frame.clone());
+        }
+        self.dispatch(due, address, frame);
+    }
+
+    /// Sends a frame now, or has it held until it is due.
+    fn dispatch(&mut self, due: Nanos, to: SocketAddr, frame: Vec<u8>) {
+        let now = self.now();
+        // Nothing that is to leave before it is held still.
+        if due <= now && self.agenda.first().is_none_or(|first| first > now) {
+            self.depart(to, &frame);
+        } else {
+            self.agenda.add(due, Item::Departure { to, frame });
         }
     }
 

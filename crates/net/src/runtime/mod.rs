@@ -42,9 +42,10 @@ use crate::directory::Directory;
 use crate::driver::{Driver, Outside};
 use crate::frame::{self, FrameError};
 use crate::inbound::Inbound;
-use crate::journal::{Journal, JournalReports, JournalWriter};
+use crate::journal::{JournalReports, JournalWriter, RecordStore};
 use crate::outbound::Outbound;
 use crate::packet::{Hello, Packet, Place, RegionId};
+use crate::tenure::Tenure;
 
 /// Why a process cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +64,9 @@ pub enum NetError {
     /// A record may not be on disk: what follows from it must not happen.
     #[error("the journal cannot be written: {0}; free or mend the disk, then start again")]
     Journal(String),
+    /// Another process may act for the nodes of this one.
+    #[error("the lease was not renewed in time")]
+    TenureOver,
 }
 
 impl NetError {
@@ -146,6 +150,8 @@ pub struct Runtime<C: Core, D> {
     /// Who sent the datagram that is being handled.
     stranger: Option<SocketAddr>,
     reports: Arc<JournalReports>,
+    /// For how long its nodes are its own.
+    tenure: Option<Tenure>,
     /// Connections in and out so far: their numbers.
     accepted: u64,
     opened: u64,
@@ -193,6 +199,7 @@ where
             datagrams: BTreeMap::new(),
             stranger: None,
             reports: Arc::new(JournalReports::new(poller::bell()?)),
+            tenure: None,
             accepted: 0,
             opened: 0,
             accepts: true,
@@ -221,12 +228,17 @@ where
         self.holds_hosted = false;
     }
 
+    /// Steps its nodes until a tenure is over, and ends then: other processes may act for them.
+    pub fn act_during(&mut self, tenure: Tenure) {
+        self.tenure = Some(tenure);
+    }
+
     /// Adds a node in its `life`th life, that writes nothing down.
     pub fn add(&mut self, place: Place, life: Life, core: C) {
         self.host(place, life, core, (None, |_| false));
     }
 
-    /// Adds a node in its `life`th life; its core has what was in the journal. Records that supersede all
+    /// Adds a node in its `life`th life; its core has what was in the journal, or another store. Records that supersede all
     /// before them begin a new file.
     ///
     /// # Errors
@@ -236,7 +248,7 @@ where
         place: Place,
         life: Life,
         core: C,
-        (journal, supersedes): (Journal, Supersedes<C>),
+        (journal, supersedes): (impl RecordStore, Supersedes<C>),
     ) -> Result<(), NetError> {
         let writer = JournalWriter::start(place.node, journal, Arc::clone(&self.reports))
             .map_err(NetError::io("start the journal's thread"))?;
@@ -286,6 +298,9 @@ where
     pub fn run(&mut self, stop: Option<&UnixStream>) -> Result<(), NetError> {
         self.introduce()?;
         self.watch(stop)?;
+        if self.tenure.is_some() {
+            self.greet();
+        }
         self.start();
         while !self.driver.done() {
             let ready = self.wait()?;

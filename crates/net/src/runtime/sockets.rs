@@ -223,6 +223,9 @@ where
                 check(&hello, self.settings.cluster, inbound)?;
                 self.settings.directory.learn(&hello)?;
                 inbound.introduce(&hello);
+                if let Some(outbound) = self.outbound.get_mut(&hello.address) {
+                    outbound.is_there();
+                }
             }
             Packet::Message { from, to, body } => {
                 if !inbound.speaks_for(from) {
@@ -263,6 +266,16 @@ where
             uptime_ms: self.now().as_micros() / 1_000,
             nodes: nodes.collect(),
             counters: self.counters.named(),
+        }
+    }
+
+    /// Connects to all servers, so that those which have waited for this process hear at once that it is
+    /// there.
+    pub(super) fn greet(&mut self) {
+        let servers = self.settings.directory.servers();
+        let elsewhere = servers.filter(|(_, node)| !self.nodes.contains_key(node));
+        for (address, _) in elsewhere.collect::<Vec<_>>() {
+            self.depart(address, &[]);
         }
     }
 

@@ -3,4 +3,5 @@
 mod common;
 mod datagrams;
 mod hostile;
+mod leading;
 mod loopback;

@@ -1,24 +1,18 @@
 //! The state of several control planes in etcd, one of which is the leader.
 //!
-//! The leader is the control plane that created the key `leader`, which is attached to its lease.
-//! The key's create revision is the term, so terms rise for as long as etcd keeps its data. Every
-//! write is a transaction that has no effect unless the key still has the revision of that term, so
-//! a deposed leader writes nothing. The transaction also has no effect unless `written` has the
-//! value that the previous write left: a write that was believed lost and arrives late, or is sent
-//! twice, counts once and never undoes a later one.
+//! Who leads, and that nobody else writes, is up to [`manxdb_etcd::fence`]; what is written is here.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use manxdb_core::Nanos;
+use manxdb_etcd::EtcdAddress;
+use manxdb_etcd::fence::{self, Fence, FenceSettings, Won, Written};
+use manxdb_etcd::put;
 use manxdb_jobs::record::{Durable, Record};
 use manxdb_jobs::{Lease, Term};
-use parking_lot::Mutex;
 
 use super::keys::{CURRENT, Keys, together};
 use super::{Campaign, StoreError, new_of};
-use crate::control::etcd::api::{Compare, KeyValue, TxnRequest, TxnResponse, response_op};
-use crate::control::etcd::{Etcd, EtcdAddress, created_at, has_value, put, read};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 
@@ -38,27 +32,17 @@ pub struct EtcdSettings {
     pub name: String,
 }
 
-/// Which lease of etcd's a term stands on.
-type Held = Arc<Mutex<Option<(Term, i64)>>>;
-
 /// The state in etcd.
 pub struct EtcdStore {
-    etcd: Etcd,
+    fence: Fence,
     settings: EtcdSettings,
     keys: Keys,
-    held: Held,
     /// The state read at the election, and all writes since.
     durable: Durable,
-    written: u64,
-    #[cfg(feature = "mutants")]
-    mutant: Option<Mutant>,
 }
 
 /// Keeps the lease while the store is busy.
-pub struct Renewer {
-    etcd: Etcd,
-    held: Held,
-}
+pub struct Renewer(fence::Renewer);
 
 impl Renewer {
     /// Renews the lease of a term; `false` if it no longer exists.
@@ -66,11 +50,7 @@ impl Renewer {
     /// # Errors
     /// [`StoreError::Etcd`]: it is unknown whether the lease exists.
     pub fn renew(&mut self, term: Term) -> Result<bool, StoreError> {
-        let held = *self.held.lock();
-        match held {
-            Some((present, lease)) if present == term => Ok(self.etcd.renew(lease)?),
-            _ => Ok(false),
-        }
+        Ok(self.0.renew(term.0)?)
     }
 }
 
@@ -81,15 +61,18 @@ impl EtcdStore {
     /// [`StoreError`]: etcd does not answer or refuses access, or its data is damaged or of a newer
     /// release.
     pub fn open(settings: &EtcdSettings) -> Result<Self, StoreError> {
+        let keys = Keys::below(&settings.prefix);
+        let fence = Fence::new(FenceSettings {
+            address: settings.address.clone(),
+            leader: keys.leader(),
+            written: keys.written(),
+            lease: settings.lease,
+        })?;
         let mut store = Self {
-            etcd: Etcd::new(&settings.address)?,
-            keys: Keys::below(&settings.prefix),
+            fence,
+            keys,
             settings: settings.clone(),
-            held: Held::default(),
             durable: Durable::default(),
-            written: 0,
-            #[cfg(feature = "mutants")]
-            mutant: None,
         };
         store.read()?;
         Ok(store)
@@ -98,7 +81,9 @@ impl EtcdStore {
     /// Plants a defect.
     #[cfg(feature = "mutants")]
     pub fn plant(&mut self, mutant: Mutant) {
-        self.mutant = Some(mutant);
+        match mutant {
+            Mutant::WritesWhoeverLeads => self.fence.write_whoever_leads(),
+        }
     }
 
     /// What this control plane calls itself; `otherwise`, from here on, if nothing was given.
@@ -120,10 +105,7 @@ impl EtcdStore {
     /// # Errors
     /// As [`Etcd::new`].
     pub fn renewer(&self) -> Result<Renewer, StoreError> {
-        Ok(Renewer {
-            etcd: Etcd::new(&self.settings.address)?,
-            held: Arc::clone(&self.held),
-        })
+        Ok(Renewer(self.fence.renewer()?))
     }
 
     /// All that is kept, and whether its format is said.
@@ -131,7 +113,7 @@ impl EtcdStore {
         let (mut from, behind) = self.keys.all();
         let (mut durable, mut has_format) = (Durable::default(), false);
         loop {
-            let page = self.etcd.range(&from, &behind, PAGE)?;
+            let page = self.fence.range(&from, &behind, PAGE)?;
             for pair in &page.kvs {
                 has_format |= self.keys.read(pair, &mut durable)?;
             }
@@ -149,61 +131,30 @@ impl EtcdStore {
     /// [`StoreError`]: the leader is unknown. If this control plane became the leader, there is
     /// none once its lease has expired.
     pub fn campaign(&mut self) -> Result<Campaign, StoreError> {
-        if let Some(leader) = self.etcd.get(&self.keys.leader())? {
-            return Ok(Campaign::Taken(name(&leader)));
+        let term = match self.fence.campaign(&self.settings.name)? {
+            Won::Taken(leader) => return Ok(Campaign::Taken(leader)),
+            Won::Term(term) => Term(term),
+        };
+        match self.take_over(term) {
+            Ok(()) => Ok(Campaign::Elected(term, self.durable.clone())),
+            Err(error) => {
+                self.resign(term);
+                Err(error)
+            }
         }
-        let seconds = i64::try_from(self.settings.lease.as_secs()).unwrap_or(i64::MAX);
-        let lease = self.etcd.grant(seconds)?;
-        let elected = self.take(lease);
-        if !matches!(elected, Ok(Campaign::Elected(..))) {
-            *self.held.lock() = None;
-            let _ = self.etcd.revoke(lease); // it ends by itself
-        }
-        elected
     }
 
-    fn take(&mut self, lease: i64) -> Result<Campaign, StoreError> {
-        let txn = self.etcd.txn(&TxnRequest {
-            compare: vec![created_at(self.keys.leader(), 0)],
-            success: vec![
-                put(self.keys.leader(), self.settings.name.clone().into(), lease),
-                put(self.keys.written(), number(0), 0),
-            ],
-            failure: vec![read(self.keys.leader())],
-        })?;
-        if !txn.succeeded {
-            let leader = found(&txn, 0);
-            return Ok(Campaign::Taken(leader.map(name).unwrap_or_default()));
-        }
-        let revision = txn.header.map_or(0, |header| header.revision);
-        let term = Term(revision.cast_unsigned());
-        *self.held.lock() = Some((term, lease));
-        // No other control plane can write from here on.
+    /// Reads what former leaders have left.
+    fn take_over(&mut self, term: Term) -> Result<(), StoreError> {
         let (durable, has_format) = self.read()?;
         if !has_format {
-            self.say_format(term)?;
+            let format = vec![put(self.keys.format(), CURRENT.to_vec(), 0)];
+            if !self.fence.put_while_leading(term.0, format)? {
+                return Err(StoreError::Deposed(term));
+            }
         }
         self.durable = durable;
-        self.written = 0;
-        Ok(Campaign::Elected(term, self.durable.clone()))
-    }
-
-    fn say_format(&mut self, term: Term) -> Result<(), StoreError> {
-        let txn = self.etcd.txn(&TxnRequest {
-            compare: vec![self.leads(term)],
-            success: vec![put(self.keys.format(), CURRENT.to_vec(), 0)],
-            failure: Vec::new(),
-        })?;
-        if txn.succeeded {
-            Ok(())
-        } else {
-            Err(StoreError::Deposed(term))
-        }
-    }
-
-    /// The condition that holds while this control plane leads.
-    fn leads(&self, term: Term) -> Compare {
-        created_at(self.keys.leader(), term.0.cast_signed())
+        Ok(())
     }
 
     /// Writes records of a term, in parts that etcd takes: of a batch that is cut short the first
@@ -212,86 +163,33 @@ impl EtcdStore {
     /// # Errors
     /// As [`super::Store::write`].
     pub fn write(&mut self, term: Term, first: u64, records: &[Record]) -> Result<u64, StoreError> {
-        let is_present = self.held.lock().is_some_and(|(present, _)| present == term);
-        if !is_present {
+        if !self.fence.holds(term.0) {
             return Err(StoreError::Deposed(term));
         }
-        while let Some(new) = new_of(self.written, first, records).filter(|new| !new.is_empty()) {
-            let part = new.get(..together(&self.durable, new)).unwrap_or(new);
-            let kept = self.write_part(term, part)?;
-            let kept = usize::try_from(kept).ok().and_then(|kept| new.get(..kept));
-            let Some(kept) = kept else {
-                return Err(StoreError::Deposed(term)); // somebody else has written there
+        loop {
+            let written = self.fence.written();
+            let new = new_of(written, first, records).filter(|new| !new.is_empty());
+            let Some(new) = new else {
+                return Ok(written);
             };
-            for record in kept {
+            let part = new.get(..together(&self.durable, new)).unwrap_or(new);
+            let changes = self.keys.changes(&self.durable, part)?;
+            let (count, queued) = (part.len() as u64, new.len() as u64);
+            let kept = match self.fence.write(term.0, count, queued, changes)? {
+                Written::Records(kept) => kept,
+                Written::Deposed => return Err(StoreError::Deposed(term)),
+            };
+            let kept = usize::try_from(kept).unwrap_or(usize::MAX);
+            for record in new.iter().take(kept) {
                 self.durable.apply(record.clone());
             }
-            self.written += kept.len() as u64;
-        }
-        Ok(self.written)
-    }
-
-    /// The preconditions of a write: this control plane leads, and the previous write is the last
-    /// one.
-    fn conditions(&self, term: Term) -> Vec<Compare> {
-        let is_next = has_value(self.keys.written(), number(self.written));
-        #[cfg(feature = "mutants")]
-        if self.mutant == Some(Mutant::WritesWhoeverLeads) {
-            return vec![is_next];
-        }
-        vec![self.leads(term), is_next]
-    }
-
-    /// Writes what fits into a transaction; how many records are kept then. More than were given
-    /// when an earlier attempt had written them without saying so.
-    fn write_part(&mut self, term: Term, records: &[Record]) -> Result<u64, StoreError> {
-        let after = self.written + records.len() as u64;
-        let mut success = self.keys.changes(&self.durable, records)?;
-        success.push(put(self.keys.written(), number(after), 0));
-        let txn = self.etcd.txn(&TxnRequest {
-            compare: self.conditions(term),
-            success,
-            failure: vec![read(self.keys.leader()), read(self.keys.written())],
-        })?;
-        if txn.succeeded {
-            return Ok(records.len() as u64);
-        }
-        let leader = found(&txn, 0).map(|pair| pair.create_revision.cast_unsigned());
-        let written = found(&txn, 1).and_then(|pair| parse(&pair.value));
-        let more = written.and_then(|written| written.checked_sub(self.written));
-        match more {
-            Some(more) if leader == Some(term.0) && more > 0 => Ok(more),
-            _ => Err(StoreError::Deposed(term)),
         }
     }
 
     /// Ends a leadership: another one may lead at once.
     pub fn resign(&mut self, term: Term) {
-        let held = self.held.lock().take_if(|(present, _)| *present == term);
-        if let Some((_, lease)) = held
-            && let Err(error) = self.etcd.revoke(lease)
-        {
+        if let Err(error) = self.fence.resign(term.0) {
             tracing::debug!(%error, "the lease runs out by itself");
         }
-    }
-}
-
-fn name(leader: &KeyValue) -> String {
-    String::from_utf8_lossy(&leader.value).into_owned()
-}
-
-fn number(number: u64) -> Vec<u8> {
-    number.to_string().into_bytes()
-}
-
-fn parse(value: &[u8]) -> Option<u64> {
-    std::str::from_utf8(value).ok()?.parse().ok()
-}
-
-/// The key that the read at `place` of a transaction found.
-fn found(txn: &TxnResponse, place: usize) -> Option<&KeyValue> {
-    match txn.responses.get(place)?.response.as_ref()? {
-        response_op::Response::ResponseRange(range) => range.kvs.first(),
-        _ => None,
     }
 }

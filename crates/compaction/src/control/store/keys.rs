@@ -18,9 +18,9 @@ use manxdb_jobs::job::{DatabaseId, JobId};
 use manxdb_jobs::record::{Account, Durable, Record, Stored};
 
 use super::{StoreError, packed};
-use crate::control::etcd::api::{KeyValue, RequestOp};
-use crate::control::etcd::{delete, put};
 use crate::seal::unpack;
+use manxdb_etcd::api::{KeyValue, RequestOp};
+use manxdb_etcd::{delete, put};
 
 /// The format that is written.
 pub const CURRENT: &[u8] = b"2";
@@ -219,7 +219,7 @@ fn weight(before: &Durable, record: &Record) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::etcd::api::request_op::Request;
+    use manxdb_etcd::api::request_op::Request;
     use manxdb_jobs::{AttemptId, Spec};
     use std::collections::BTreeMap;
     use std::sync::Arc;

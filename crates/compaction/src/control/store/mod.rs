@@ -6,13 +6,13 @@ pub mod keys;
 
 use std::path::PathBuf;
 
+use manxdb_etcd::EtcdError;
 use manxdb_jobs::Term;
 use manxdb_jobs::record::{Durable, Record};
 use serde::Serialize;
 
 use self::etcd::{EtcdSettings, EtcdStore, Renewer};
 use self::file::FileStore;
-use crate::control::etcd::EtcdError;
 use crate::seal;
 
 /// Where the state is.

@@ -1,7 +1,14 @@
-//! A client of etcd: the few calls of its published API that the control plane needs.
+//! A client of etcd: the few calls of its published API that a service needs whose leader is chosen
+//! there.
 //!
 //! The client tries the members in turn, each for [`PATIENCE`]. A call may have taken effect
 //! although no member answered, so a writer states its preconditions in its transaction.
+
+// Clocks and sockets: no protocol core links this crate.
+#![allow(clippy::disallowed_methods)]
+#![warn(unreachable_pub)]
+
+pub mod fence;
 
 use std::time::Duration;
 
@@ -9,8 +16,6 @@ use tokio::runtime::Runtime;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, Request, Status};
-
-use crate::transport::link::chain;
 
 /// The generated types and services.
 #[allow(missing_docs, clippy::pedantic, clippy::disallowed_methods)]
@@ -390,6 +395,17 @@ pub fn has_value(key: Vec<u8>, value: Vec<u8>) -> Compare {
         key,
         target_union: Some(TargetUnion::Value(value)),
     }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut below = error.source();
+    while let Some(cause) = below {
+        text = format!("{text}: {cause}");
+        below = cause.source();
+    }
+    text
 }
 
 fn operation(request: request_op::Request) -> RequestOp {
