@@ -54,14 +54,14 @@ def wait_for(port, process):
 class Ours:
     """A server of this tree."""
 
-    def __init__(self, data, durability="sync"):
-        self.data, self.durability, self.port, self.admin = data, durability, free_port(), free_port()
+    def __init__(self, data, durability="sync", flags=()):
+        self.data, self.durability, self.flags, self.port, self.admin = data, durability, flags, free_port(), free_port()
 
     def start(self):
         binary = os.environ.get("MANXDB_TEST_BINARY", "target/debug/manxdb")
         command = [binary, "serve", "--data", self.data, "--mysql-listen", f"127.0.0.1:{free_port()}", "--admin-listen",
                    f"127.0.0.1:{self.admin}", "--redis-listen", f"127.0.0.1:{self.port}", "--insecure",
-                   "--durability", self.durability, "--max-connections", "6000", "--log", "warn"]
+                   "--durability", self.durability, "--max-connections", "6000", "--log", "warn", *self.flags]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         return wait_for(self.port, self.process)
 
@@ -233,6 +233,61 @@ def cycles(data, seed, count, durability):
     return problem
 
 
+def larger_than_memory(data, seed):
+    """64 MB of values of several types where 16 MB are allowed: no error, and what left memory is read as it was written."""
+    source, ours, clients = random.Random(seed), Ours(data, "async", ("--redis-memory-mb", "16")), 8
+    ours.start().close()
+    try:
+        links, half, problems = [Link(ours.port) for _ in range(clients)], "x" * 8000, []
+        numbers = range(4000)
+
+        def sent(link, words):
+            for one in words:
+                link.send(*one)
+            return [link.read() for _ in words]
+
+        def writes(worker):
+            for number in numbers[worker::clients]:
+                value = f"{number} {half}{half}"
+                words = [["SET", f"s{number}", value], ["HSET", f"h{number}", "a", f"{number} {half}", "b", half],
+                         ["RPUSH", f"l{number}", f"{number} {half}", half], ["ZADD", f"z{number}", number, value]][number % 4]
+                reply = sent(links[worker], [words])[0]
+                if isinstance(reply, ReplyError):
+                    problems.append(f"{words[:2]}: {reply}")
+
+        def reads(worker):
+            mine = list(numbers)
+            random.Random(seed + worker).shuffle(mine)
+            for number in mine[:400]:
+                first, text = f"{number} {half}".encode(), f"{number} {half}{half}".encode()
+                words, expected = [(["GET", f"s{number}"], text), (["HGET", f"h{number}", "a"], first), (["LINDEX", f"l{number}", 0], first),
+                                   (["ZRANGE", f"z{number}", 0, -1], [text])][number % 4]
+                # A write behind each read, in one pipeline: neither is refused for the other's memory.
+                found, written = sent(links[worker], [words, ["SET", f"w{worker}", half]])
+                if found != expected or written != "OK":
+                    problems.append(f"{words}: {str(found)[:80]}, then {written}")
+            # Several values at once, more than a client waits for at a time.
+            several = [4 * number for number in source.sample(range(1000), 40)]
+            found = links[worker].call("MGET", *(f"s{number}" for number in several))
+            if found != [f"{number} {half}{half}".encode() for number in several]:
+                problems.append(f"MGET: {str(found)[:80]}")
+
+        for run in (writes, reads):
+            workers = [threading.Thread(target=run, args=(worker,)) for worker in range(clients)]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+            if problems:
+                return f"{len(problems)} in {run.__name__}: {problems[0]}"
+        info = dict(line.split(":", 1) for line in links[0].call("INFO").decode().split("\r\n") if ":" in line)
+        if int(info["used_memory"]) > 20 << 20 or int(info["keys_not_in_memory"]) < 2500 or int(info["values_loaded"]) < 1000:
+            return {name: info[name] for name in ("used_memory", "keys_not_in_memory", "values_loaded", "values_evicted")}
+        return None if info["total_error_replies"] == "0" else f"{info['total_error_replies']} errors"
+    finally:
+        ours.kill()
+
+
 def endless(port):
     """A script that does not end: others are told so within its limit, and end it."""
     first, other = Link(port), Link(port)
@@ -398,6 +453,7 @@ def main():
             theirs.wait()
             if ours.process.poll() is None:
                 ours.kill()
+        failed += report("redis: values of four times the memory", larger_than_memory(os.path.join(scratch, "large"), options.seed))
         for durability in ("sync", "async"):
             data = os.path.join(scratch, durability)
             problem = cycles(data, options.seed, options.cycles // 2, durability)

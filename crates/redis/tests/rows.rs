@@ -205,7 +205,7 @@ proptest! {
             let (again, _) = execute(&mut twin, 0, &command, stamp);
             if evicts {
                 // What left memory and came back answers as what stayed.
-                keyspace.evict(0, number);
+                keyspace.evict(0, |_| false);
                 store.load_all(&mut keyspace);
             } else {
                 prop_assert_eq!(&reply, &again);
@@ -222,6 +222,43 @@ proptest! {
             prop_assert_eq!(contents(&opened), contents(&twin));
         }
     }
+}
+
+#[test]
+fn values_leave_memory_in_turn_down_to_a_sixteenth_below_the_limit() {
+    let mut keyspace = Keyspace::new();
+    for number in 0..64_u64 {
+        let (db, key) = (if number % 2 == 0 { 0 } else { 9 }, format!("key{number}"));
+        let command = Command::of(&["SET", &key, &"v".repeat(1000)]);
+        execute(&mut keyspace, db, &command, Stamp::new(1, number));
+    }
+    let limit = keyspace.memory() / 4;
+    let is_kept = |row: &[u8]| row.ends_with(b"key7");
+    keyspace.evict(limit, is_kept);
+    let low = limit - limit / 16;
+    assert!(keyspace.memory() <= low, "{} of {low}", keyspace.memory());
+    assert!(keyspace.memory() + 2000 > low, "no more leave than must");
+    assert_eq!(keyspace.memory(), keyspace.recounted_memory());
+    let evicted = keyspace.statistics.evicted;
+    // The first key of all has left, and what must stay has not, whoever's turn it is.
+    let is_missing = |keyspace: &Keyspace, db, key: &str| {
+        let keys = std::iter::once(key.as_bytes());
+        !keyspace.missing(db, keys, false).is_empty()
+    };
+    assert!(is_missing(&keyspace, 0, "key0"));
+    keyspace.evict(0, is_kept);
+    assert!(!is_missing(&keyspace, 9, "key7") && is_missing(&keyspace, 9, "key63"));
+    assert_eq!(keyspace.statistics.evicted, 63);
+    assert!(evicted < 63);
+    keyspace.evict(0, |_| false);
+    assert!(is_missing(&keyspace, 9, "key7"));
+    // Names take memory always: there is nothing left that could leave.
+    let names = keyspace.memory();
+    keyspace.evict(0, |_| false);
+    assert_eq!(
+        (keyspace.memory(), keyspace.statistics.evicted),
+        (names, 64)
+    );
 }
 
 /// What commands of these words, one after the other, write each: rows and their bytes.

@@ -1,6 +1,6 @@
 //! The end of a round: its rows into the log, replies to those whose rows are where they must be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::Instant;
 
 use manxdb_redis::server::{ClientId, LatencyEvent};
@@ -14,7 +14,7 @@ impl EventLoop {
     pub(super) fn append(&mut self) {
         if self.rows.is_empty() {
             self.writers.clear();
-            return;
+            return self.evict();
         }
         let began = Instant::now();
         match self.store.path.append_rows(&mut self.rows) {
@@ -29,14 +29,39 @@ impl EventLoop {
                 self.syncs.appended(self.round, appended);
                 self.server.refuse_writes(None);
                 self.writers.clear();
-                // A value that is on its way was read before what was appended now.
-                if self.parked.is_empty() && self.requested.is_empty() {
-                    let seed = self.stamp().seed;
-                    self.server.evict(seed);
-                }
+                self.evict();
             }
             Err(error) => self.not_appended(error.to_string()),
         }
+    }
+
+    /// Appends what was written so far, where values must leave memory before the next command.
+    pub(super) fn make_room(&mut self) {
+        if self.can_make_room() {
+            self.append();
+        }
+    }
+
+    /// Whether memory is full and the log can be written, so that values may leave.
+    pub(super) fn can_make_room(&self) -> bool {
+        self.server.is_full() && !self.server.refuses_writes()
+    }
+
+    /// Lets values leave memory when it is full, all of them being in the store.
+    fn evict(&mut self) {
+        if !self.server.is_full() {
+            return;
+        }
+        let parked = self.parked.iter();
+        let awaited: HashSet<&[u8]> = parked
+            .filter_map(|id| self.sockets.connections.get(id))
+            .flat_map(|connection| connection.awaited.iter().map(Vec::as_slice))
+            .collect();
+        // What commands wait for stays until they have run. A value on its way was read before what
+        // was written since: it must find the newer one in memory.
+        let requested = &self.requested;
+        self.server
+            .evict(|row| awaited.contains(row) || requested.contains(row));
     }
 
     /// Nothing that this round wrote is acknowledged. The objects have it, so its rows stay for the

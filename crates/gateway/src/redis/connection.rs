@@ -34,6 +34,8 @@ pub struct Connection {
     pub is_parked: bool,
     /// Since when the command that runs next has waited for the store.
     pub parked_since: Option<Instant>,
+    /// Rows of the values that it waits for, or has waited for.
+    pub awaited: Vec<Vec<u8>>,
     /// It is closed when all is sent.
     pub is_ending: bool,
     pub is_closed: bool,
@@ -57,6 +59,7 @@ impl Connection {
             held: VecDeque::new(),
             is_parked: false,
             parked_since: None,
+            awaited: Vec::new(),
             is_ending: false,
             is_closed: false,
             wants_write: false,

@@ -210,6 +210,7 @@ impl EventLoop {
             self.send_outbox(None);
         }
         if came {
+            self.make_room();
             let parked: Vec<ClientId> = self.parked.iter().copied().collect();
             self.sockets.active.extend(parked);
         }
@@ -271,6 +272,9 @@ impl EventLoop {
             self.run_commands_of(id, &mut connection);
             self.sockets.connections.insert(id, connection);
             self.send_outbox(Some(id));
+            if !self.rows.is_empty() {
+                self.make_room();
+            }
         }
     }
 
@@ -313,6 +317,11 @@ impl EventLoop {
             if !is_whole {
                 break;
             }
+            if !self.rows.is_empty() && self.can_make_room() {
+                // Values can leave before the next command, once the store has what was written.
+                connection.look_again();
+                break;
+            }
         }
         connection.input.drain(..at);
     }
@@ -336,9 +345,13 @@ impl EventLoop {
             }
             Needs::Values(loads) => {
                 self.park(id, connection);
+                connection
+                    .awaited
+                    .extend(loads.iter().map(|load| load.row.clone()));
                 return self.want(loads);
             }
         }
+        connection.awaited.clear();
         let stamp = self.stamp();
         let mut host = LoopHost {
             sockets: &mut self.sockets,

@@ -8,7 +8,7 @@ use manxdb_lab::systems::SystemName;
 
 use crate::support::{laboratory, output};
 
-const EXPERIMENTS: [&str; 26] = [
+const EXPERIMENTS: [&str; 28] = [
     "n-clients",
     "crt-ratio",
     "tpca",
@@ -30,6 +30,8 @@ const EXPERIMENTS: [&str; 26] = [
     "lobsters-memory",
     "redis-throughput",
     "redis-start",
+    "caas-redis",
+    "redis-larger-than-memory",
     "curp-latency",
     "curp-throughput",
     "curp-skew",
@@ -278,6 +280,32 @@ fn redis_commands_are_measured_beside_redis_server() {
         rows.lines().skip(1).all(|row| row.ends_with(",2000")),
         "{rows}"
     );
+}
+
+#[test]
+fn a_redis_server_over_its_store_is_measured_with_a_pool_and_with_little_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let rows = |name: &str, at: &str, verdict: &str| {
+        let flags = ["run", name, "--scale", "smoke", "--at", at];
+        let (code, said, error) = lab(&flags, directory.path());
+        assert_eq!(code, Some(0), "{error}");
+        assert!(said.contains(verdict), "{said}");
+        let of = directory.path().join("redis").join(name);
+        assert!(of.join("figure.png").exists());
+        let rows = fs::read_to_string(of.join("data.csv")).unwrap();
+        rows.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    // SET and HSET, each with local and pooled compactions; too small to be judged.
+    let compacted = rows("caas-redis", "4096", "  open  ");
+    assert_eq!(compacted.len(), 4, "{compacted:?}");
+    for row in compacted {
+        let mut cells = row.rsplit(',');
+        let (_came_home, installed) = (cells.next(), cells.next().unwrap());
+        let is_pooled = row.starts_with("pooled");
+        assert_eq!(installed != "0", is_pooled, "{row}");
+    }
+    // Whether all is answered is judged whatever the scale.
+    assert_eq!(rows("redis-larger-than-memory", "4", "  holds  ").len(), 1);
 }
 
 #[test]

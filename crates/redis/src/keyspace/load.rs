@@ -3,7 +3,9 @@
 use super::entry::Entry;
 use super::value::Value;
 use super::{Keyspace, rows};
-use crate::number::Random;
+
+/// Keys that are looked at in one search for values that may leave memory.
+const EVICTION_LOOKS: usize = 4096;
 
 /// A value that a command needs and that is only in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -182,38 +184,37 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Lets values leave memory until it is below `limit`, or no more do: all of them must be in
-    /// the store. Which ones is chosen with `seed`.
-    pub fn evict(&mut self, limit: usize, seed: u64) {
-        const TRIES: usize = 64;
+    /// Lets values leave memory, in turn, until it is a sixteenth below `limit`, so that not every
+    /// command meets the limit again. All of them must be in the store; those whose rows `is_kept`
+    /// names stay. Looks at [`EVICTION_LOOKS`] keys at most: where most values left long ago, the
+    /// next call goes on.
+    pub fn evict(&mut self, limit: usize, is_kept: impl Fn(&[u8]) -> bool) {
         assert!(
             self.touched.is_empty(),
             "a value leaves in the middle of a command"
         );
-        let mut random = Random(seed);
-        let mut in_vain = 0;
-        while self.memory > limit && in_vain < TRIES {
-            let db = random.below(super::DATABASES);
-            let entries = &mut self.databases[db].entries;
-            if entries.is_empty() {
-                in_vain += 1;
-                continue;
+        let low = limit - limit / 16;
+        for _ in 0..EVICTION_LOOKS {
+            if self.memory <= low || self.cold as u64 == self.kinds.iter().sum::<u64>() {
+                return;
             }
-            let place = random.below(entries.len());
-            let Some((key, entry)) = entries.get_index_mut(place) else {
+            let (db, place) = self.clock_hand;
+            let database = &mut self.databases[db];
+            let Some((key, entry)) = database.entries.get_index_mut(place) else {
+                self.clock_hand = ((db + 1) % super::DATABASES, 0);
                 continue;
             };
-            if entry.value.is_cold() {
-                in_vain += 1;
+            self.clock_hand.1 += 1;
+            if entry.value.is_cold() || is_kept(&rows::meta_key(db, database.epoch, key)) {
                 continue;
             }
             entry.value = Value::Cold(entry.value.kind());
             let bytes = key.len() + entry.bytes();
-            self.memory = self.memory + bytes - entry.counted;
+            assert!(entry.counted >= bytes, "a value that leaves takes memory");
+            self.memory -= entry.counted - bytes;
             entry.counted = bytes;
             self.cold += 1;
             self.statistics.evicted += 1;
-            in_vain = 0;
         }
     }
 }

@@ -62,6 +62,8 @@ pub struct Keyspace {
     /// Bytes taken, roughly; and how many values are only in the store.
     memory: usize,
     cold: usize,
+    /// The database, and the place in it, whose value is the next that may leave memory.
+    clock_hand: (usize, usize),
     /// Counted keys by what they are.
     kinds: [u64; Kind::ALL.len()],
     now: u64,
@@ -107,6 +109,7 @@ impl Keyspace {
             expiring: Expiring::default(),
             memory: 0,
             cold: 0,
+            clock_hand: (0, 0),
             kinds: [0; Kind::ALL.len()],
             now: 0,
             is_complete: true,

@@ -363,8 +363,7 @@ impl Server {
                 "MISCONF Errors writing to the commit log: {why}"
             )));
         }
-        let limit = self.settings.memory_bytes;
-        if limit > 0 && spec.flags.has(Flags::DENYOOM) && self.keyspace.memory() > limit {
+        if spec.flags.has(Flags::DENYOOM) && self.is_full() {
             return Err(CommandError::OUT_OF_MEMORY);
         }
         Ok(())
@@ -483,11 +482,15 @@ impl Server {
         std::mem::take(&mut self.closing)
     }
 
-    /// Lets values leave memory that the store has, down to the limit.
-    pub fn evict(&mut self, seed: u64) {
+    /// Whether keys and values take more memory than they may.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
         let limit = self.settings.memory_bytes;
-        if limit > 0 && self.keyspace.memory() > limit {
-            self.keyspace.evict(limit, seed);
-        }
+        limit > 0 && self.keyspace.memory() > limit
+    }
+
+    /// Lets values leave memory that the store has, as [`crate::Keyspace::evict`].
+    pub fn evict(&mut self, is_kept: impl Fn(&[u8]) -> bool) {
+        self.keyspace.evict(self.settings.memory_bytes, is_kept);
     }
 }

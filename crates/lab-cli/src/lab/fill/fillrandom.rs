@@ -68,7 +68,7 @@ fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
 }
 
 /// The published one, and smaller ones of the same proportions.
-pub(super) fn shape(scale: Scale) -> Shape {
+pub(in crate::lab) fn shape(scale: Scale) -> Shape {
     Shape {
         threads: scale.pick(4, 16, 16),
         value_bytes: 100,
@@ -188,7 +188,7 @@ impl<'a> Compared<'a> {
 }
 
 /// How much more or less a ratio says, in words.
-pub(super) fn percent(ratio: f64) -> String {
+pub(in crate::lab) fn percent(ratio: f64) -> String {
     format!("{:+.0} %", (ratio - 1.0) * 100.0)
 }
 
@@ -217,7 +217,7 @@ fn claims(_: &Design<Filling>, data: &Data<Filling>) -> Vec<Claim> {
 }
 
 /// Why claims about rates are open.
-pub(super) const NO_QUOTAS: &str = "nobody was held to a share of a core";
+pub(in crate::lab) const NO_QUOTAS: &str = "nobody was held to a share of a core";
 /// Why what is said of Kvrocks is not judged here.
 pub(super) const KVROCKS: &str =
     "published of Kvrocks under its own load; here db_bench's fillrandom on a bare database";

@@ -20,16 +20,16 @@ mod lines;
 mod outcome;
 mod plausible;
 pub(super) mod process;
-mod run;
-mod trial;
+pub(super) mod run;
+pub(super) mod trial;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use manxdb_lab::data::Record;
 use manxdb_lab::experiment::{Design, Experiment, ExperimentKind, Falsification, TrialError};
 
-pub use self::cgroup::Quotas;
-pub(super) use self::fillrandom::{judge, open};
+pub use self::cgroup::{Group, Quotas};
+pub(super) use self::fillrandom::{NO_QUOTAS, judge, open, percent, shape};
 use self::outcome::{Filled, Outcome};
 use self::trial::Trial;
 

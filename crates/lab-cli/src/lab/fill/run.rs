@@ -55,10 +55,14 @@ pub fn run(trial: &Trial) -> Result<Outcome, String> {
 }
 
 /// A directory for a run.
-struct Place(PathBuf);
+pub struct Place(PathBuf);
 
 impl Place {
-    fn make(trial: &Trial) -> Result<Self, String> {
+    /// Makes it, with the volumes of a trial.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn make(trial: &Trial) -> Result<Self, String> {
         let number = super::next_number();
         let name = format!("manxdb-lab-{}-{number}", std::process::id());
         let place = Self(std::env::temp_dir().join(name));
@@ -71,7 +75,7 @@ impl Place {
     }
 
     /// The volume of a zone: everybody's, if all share a directory.
-    fn volume(&self, trial: &Trial, zone: u16) -> PathBuf {
+    pub fn volume(&self, trial: &Trial, zone: u16) -> PathBuf {
         self.0.join(volume_name(trial, zone))
     }
 
@@ -110,7 +114,7 @@ impl Drop for Place {
 }
 
 /// Control plane and workers.
-struct Pool {
+pub struct Pool {
     // Workers end first: they would look for their control plane.
     workers: Vec<Process>,
     control: Process,
@@ -120,7 +124,11 @@ struct Pool {
 }
 
 impl Pool {
-    fn start(trial: &Trial, place: &Place, quotas: Quotas) -> Result<Self, String> {
+    /// Starts them, and waits until all workers have reached the control plane.
+    ///
+    /// # Errors
+    /// What failed, with the end of its log.
+    pub fn start(trial: &Trial, place: &Place, quotas: Quotas) -> Result<Self, String> {
         let arguments = control_arguments(trial, &place.0);
         let mut control = Process::start("control", &place.0, &arguments, quotas, None)?;
         let said = control.logs("control plane up address=")?;
@@ -197,8 +205,24 @@ impl Pool {
         arguments
     }
 
+    /// Flags of a database that hands its compactions out.
+    pub fn flags(&self, trial: &Trial, place: &Place, seat: &Seat) -> Vec<String> {
+        let published = trial.mode.is_published();
+        let min_mb = if published { 0 } else { trial.shape.min_mb };
+        words(&[
+            ("--compaction", "remote"),
+            ("--control", &self.control_for(seat).to_string()),
+            (
+                "--compaction-volume",
+                &place.volume_from(trial, seat.zone, seat.zone),
+            ),
+            ("--compaction-zone", &seat.zone.to_string()),
+            ("--compaction-min-mb", &min_mb.to_string()),
+        ])
+    }
+
     /// CPU seconds of workers and of the control plane.
-    fn cpu(&self) -> (f64, f64) {
+    pub fn cpu(&self) -> (f64, f64) {
         (
             self.workers.iter().map(Process::cpu).sum(),
             self.control.cpu(),
@@ -257,19 +281,8 @@ fn fill_arguments(
     let Some(pool) = pool else {
         return arguments;
     };
-    let published = trial.mode.is_published();
-    let min_mb = if published { 0 } else { shape.min_mb };
-    arguments.extend(words(&[
-        ("--compaction", "remote"),
-        ("--control", &pool.control_for(&database.seat).to_string()),
-        (
-            "--compaction-volume",
-            &place.volume_from(trial, database.seat.zone, database.seat.zone),
-        ),
-        ("--compaction-zone", &database.seat.zone.to_string()),
-        ("--compaction-min-mb", &min_mb.to_string()),
-    ]));
-    if published {
+    arguments.extend(pool.flags(trial, place, &database.seat));
+    if trial.mode.is_published() {
         arguments.extend(words(&[("--compaction-level0-files", "4")]));
         arguments.push("--patient".to_owned());
     }

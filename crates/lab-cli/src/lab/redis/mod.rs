@@ -8,6 +8,7 @@
 //! | how they are loaded | [`run`] |
 //! | the figure | [`figure`](mod@figure) |
 //! | a start with many keys, and their memory | [`start`] |
+//! | what the store does beside commands: compactions, values that memory does not hold | [`stored`] |
 //! | what is said, and whether it holds | [`claims`](mod@claims) |
 
 mod claims;
@@ -16,6 +17,7 @@ mod plausible;
 mod run;
 mod server;
 mod start;
+mod stored;
 mod trial;
 
 use std::fmt::Write as _;
@@ -30,7 +32,12 @@ pub(super) use self::server::cpu_of;
 use self::trial::{Durability, Measure, Outcome, System, Trial, Work};
 
 /// The experiments, in the order of the list.
-pub static ALL: [&dyn Experiment; 2] = [&EXPERIMENT, &start::EXPERIMENT];
+pub static ALL: [&dyn Experiment; 4] = [
+    &EXPERIMENT,
+    &start::EXPERIMENT,
+    &stored::CAAS,
+    &stored::LARGER_THAN_MEMORY,
+];
 
 /// Servers of Redis's protocol, in processes.
 #[derive(Debug, Clone, PartialEq)]
@@ -178,7 +185,7 @@ impl ExperimentKind for Serving {
     }
 
     fn samples(outcome: &Outcome) -> (u64, u64) {
-        plausible::samples(outcome)
+        plausible::samples(&outcome.measures)
     }
 
     fn system(trial: &Trial) -> String {

@@ -2,7 +2,7 @@
 
 use manxdb_lab::experiment::{Falsification, demand, within};
 
-use super::trial::{Books, Measure, Outcome, Trial, Work};
+use super::trial::{Books, Load, Measure, Outcome, Trial, Work};
 
 /// A command is read, looked up and answered in no less.
 const CPU_FLOOR_US: f64 = 0.1;
@@ -25,14 +25,14 @@ pub(super) fn check(trial: &Trial, outcome: &Outcome) -> Result<(), String> {
     for work in Work::ALL {
         let measure = outcome.of(work);
         let measure = measure.ok_or_else(|| format!("{} was not measured", work.title()))?;
-        one(trial, measure).map_err(|why| format!("{}: {why}", work.title()))?;
+        one(&trial.load(work), measure).map_err(|why| format!("{}: {why}", work.title()))?;
     }
     books(trial, outcome.books)
 }
 
 #[allow(clippy::cast_precision_loss)] // counts of a run are far below 2^53
-fn one(trial: &Trial, measure: &Measure) -> Result<(), String> {
-    let asked = trial.all_commands(measure.work);
+pub(super) fn one(load: &Load, measure: &Measure) -> Result<(), String> {
+    let asked = load.all_commands(measure.work);
     demand(measure.commands == asked, || {
         format!("{} commands were answered, of {asked}", measure.commands)
     })?;
@@ -44,8 +44,8 @@ fn one(trial: &Trial, measure: &Measure) -> Result<(), String> {
     within("the median (ms)", p50, LATENCY_FLOOR_MS, 1e6)?;
     within("the 99th percentile (ms)", p99, p50, 1e6)?;
     // Each client waits for one pipeline, so that half of them at least take no longer than the median.
-    let most = f64::from(trial.clients) * measure.seconds * 1e3;
-    let pipelines = measure.commands as f64 / f64::from(trial.pipeline);
+    let most = f64::from(load.clients) * measure.seconds * 1e3;
+    let pipelines = measure.commands as f64 / f64::from(load.pipeline);
     within(
         "waits for replies, of the time of all clients,",
         pipelines / 2.0 * p50 / most,
@@ -67,30 +67,36 @@ fn books(trial: &Trial, books: Books) -> Result<(), String> {
         ("fields", books.fields, Work::Hset),
         ("members", books.members, Work::Zadd),
     ] {
-        // So many of all that may be drawn are.
-        let (all, drawn) = (f64::from(trial.keys), f64::from(trial.commands(work)));
-        let expected = all * (1.0 - (-drawn / all).exp());
-        #[allow(clippy::cast_precision_loss)] // far below 2^53
-        let share = found as f64 / expected;
-        within(
-            &format!("{what}, of those that are drawn,"),
-            share,
-            0.85,
-            1.15,
-        )?;
+        drawn(what, found, &trial.load(work))?;
     }
     Ok(())
 }
 
+/// So many of all that may be drawn are.
+pub(super) fn drawn(what: &str, found: u64, load: &Load) -> Result<(), String> {
+    #[allow(clippy::cast_precision_loss)] // far below 2^53
+    let share = found as f64 / load.drawn();
+    let what = format!("{what}, of those that are drawn,");
+    within(&what, share, 0.85, 1.15)
+}
+
 /// Of the work with the fewest commands: how many, and how many it takes.
-pub(super) fn samples(outcome: &Outcome) -> (u64, u64) {
-    let fewest = outcome.measures.iter().map(|one| one.commands).min();
+pub(super) fn samples(measures: &[Measure]) -> (u64, u64) {
+    let fewest = measures.iter().map(|one| one.commands).min();
     (fewest.unwrap_or(0), SAMPLES_MIN)
 }
 
 /// Makes an outcome wrong.
 pub(super) fn falsify(outcome: &mut Outcome, how: Falsification) {
-    for measure in &mut outcome.measures {
+    falsify_measures(&mut outcome.measures, how);
+    if how == Falsification::Zeros {
+        outcome.books = Books::default();
+    }
+}
+
+/// The same of measures alone.
+pub(super) fn falsify_measures(measures: &mut [Measure], how: Falsification) {
+    for measure in measures {
         let Some(by) = how.factor() else {
             measure.commands /= 2;
             continue;
@@ -98,15 +104,13 @@ pub(super) fn falsify(outcome: &mut Outcome, how: Falsification) {
         let Measure {
             seconds,
             cpu,
+            mean_ms,
             p50_ms,
             p99_ms,
             ..
         } = measure;
-        for number in [seconds, cpu, p50_ms, p99_ms] {
+        for number in [seconds, cpu, mean_ms, p50_ms, p99_ms] {
             *number *= by;
         }
-    }
-    if how == Falsification::Zeros {
-        outcome.books = Books::default();
     }
 }

@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Stdio};
 
 use super::server::{Link, Server, encoded};
-use super::trial::{Books, Durability, Measure, Outcome, System, Trial, Work};
+use super::trial::{Books, Durability, Load, Measure, Outcome, System, Trial, Work};
 
 /// Bytes of a value, an element of the queue and a field's value.
 const VALUE_BYTES: usize = 100;
@@ -22,7 +22,11 @@ pub fn run(trial: &Trial, progress: &mut dyn FnMut(f64)) -> Result<Outcome, Stri
     fill(&mut link, trial.keys, VALUE_BYTES)?;
     let mut measures = Vec::new();
     for (done, work) in (1_u8..).zip(Work::ALL) {
-        measures.push(measure(&server, &mut link, trial, work)?);
+        let load = trial.load(work);
+        let (measured, errors) =
+            measure(&server, &mut link, work, &load, &"x".repeat(VALUE_BYTES))?;
+        none_of(errors, work)?;
+        measures.push(measured);
         progress(f64::from(done) / 5.0);
     }
     Ok(Outcome {
@@ -68,7 +72,9 @@ pub fn synced_sets(
     };
     let server = Server::start(&trial, directory)?;
     let mut link = Link::open(server.port)?;
-    let measured = measure(&server, &mut link, &trial, Work::Set)?;
+    let (load, value) = (trial.load(Work::Set), "x".repeat(VALUE_BYTES));
+    let (measured, errors) = measure(&server, &mut link, Work::Set, &load, &value)?;
+    none_of(errors, Work::Set)?;
     Ok(SyncedSets {
         commands: measured.commands,
         seconds: measured.seconds,
@@ -113,66 +119,80 @@ pub fn fill(link: &mut Link, keys: u32, value_bytes: usize) -> Result<(), String
     Ok(())
 }
 
-fn measure(server: &Server, link: &mut Link, trial: &Trial, work: Work) -> Result<Measure, String> {
-    let errors = errors(link)?;
+fn none_of(errors: u64, work: Work) -> Result<(), String> {
+    if errors > 0 {
+        return Err(format!("{errors} errors were replied to {}", work.title()));
+    }
+    Ok(())
+}
+
+/// What came of a load, and how many errors were replied. What `value` has of `__rand_int__` is a
+/// number drawn anew each time.
+///
+/// # Errors
+/// redis-benchmark's, or the server's that does not tell its numbers.
+pub fn measure(
+    server: &Server,
+    link: &mut Link,
+    work: Work,
+    load: &Load,
+    value: &str,
+) -> Result<(Measure, u64), String> {
+    let errors = number(link, "stats", "total_error_replies")?;
     let used = server.cpu()?;
-    let programs = commands(work);
-    let programs = programs
-        .iter()
-        .map(|words| start(server.port, trial, work, words));
+    let programs = commands(work, value);
+    let programs = programs.iter().map(|words| start(server.port, load, words));
     let programs = programs.collect::<Result<Vec<_>, _>>()?;
     let told = programs
         .into_iter()
         .map(finish)
         .collect::<Result<Vec<_>, _>>()?;
     let cpu = server.cpu()? - used;
-    let errors = self::errors(link)? - errors;
-    if errors > 0 {
-        return Err(format!("{errors} errors were replied to {}", work.title()));
-    }
+    let errors = number(link, "stats", "total_error_replies")? - errors;
     let worst = |number: fn(&Told) -> f64| told.iter().map(number).fold(0.0, f64::max);
     let slowest = told
         .iter()
         .map(|one| one.per_second)
         .fold(f64::MAX, f64::min);
-    Ok(Measure {
+    let measured = Measure {
         work,
-        commands: trial.all_commands(work),
-        seconds: f64::from(trial.commands(work)) / slowest,
+        commands: load.all_commands(work),
+        seconds: f64::from(load.commands) / slowest,
         cpu,
+        mean_ms: worst(|one| one.mean_ms),
         p50_ms: worst(|one| one.p50_ms),
         p99_ms: worst(|one| one.p99_ms),
-    })
+    };
+    Ok((measured, errors))
 }
 
 /// What redis-benchmark sends: of a queue, two programs at the same time.
-fn commands(work: Work) -> Vec<Vec<String>> {
-    let value = "x".repeat(VALUE_BYTES);
+fn commands(work: Work, value: &str) -> Vec<Vec<String>> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     let drawn = "__rand_int__";
     let (key, member) = (format!("key:{drawn}"), format!("member:{drawn}"));
     match work {
         Work::Get => vec![words(&["GET", &key])],
-        Work::Set => vec![words(&["SET", &key, &value])],
-        Work::Hset => vec![words(&["HSET", "hash", &member, &value])],
+        Work::Set => vec![words(&["SET", &key, value])],
+        Work::Hset => vec![words(&["HSET", "hash", &member, value])],
         // Whoever takes waits for whoever gives.
         Work::Queue => vec![
             words(&["BRPOP", "queue", "0"]),
-            words(&["LPUSH", "queue", &value]),
+            words(&["LPUSH", "queue", value]),
         ],
         Work::Zadd => vec![words(&["ZADD", "zset", drawn, &member])],
     }
 }
 
-fn start(port: u16, trial: &Trial, work: Work, words: &[String]) -> Result<Child, String> {
+fn start(port: u16, load: &Load, words: &[String]) -> Result<Child, String> {
     let mut command = Command::new("redis-benchmark");
     command.arg("--csv");
     for (flag, number) in [
         ("-p", u32::from(port)),
-        ("-n", trial.commands(work)),
-        ("-c", trial.clients),
-        ("-P", trial.pipeline),
-        ("-r", trial.keys),
+        ("-n", load.commands),
+        ("-c", load.clients),
+        ("-P", load.pipeline),
+        ("-r", load.keys),
     ] {
         command.arg(flag).arg(number.to_string());
     }
@@ -191,6 +211,7 @@ fn start(port: u16, trial: &Trial, work: Work, words: &[String]) -> Result<Child
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Told {
     per_second: f64,
+    mean_ms: f64,
     p50_ms: f64,
     p99_ms: f64,
 }
@@ -214,21 +235,25 @@ fn told(text: &str) -> Option<Told> {
         .rsplitn(8, ',')
         .map(|number| number.trim_matches('"').parse::<f64>().ok());
     let (_most, p99_ms, _p95) = (numbers.next()??, numbers.next()??, numbers.next()??);
-    let (p50_ms, _least, _average) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    let (p50_ms, _least, mean_ms) = (numbers.next()??, numbers.next()??, numbers.next()??);
     Some(Told {
         per_second: numbers.next()??,
+        mean_ms,
         p50_ms,
         p99_ms,
     })
 }
 
-/// Errors replied so far.
-fn errors(link: &mut Link) -> Result<u64, String> {
-    let info = link.ask(&["INFO", "stats"])?;
-    let mut lines = info.lines();
-    let count = lines.find_map(|line| line.strip_prefix("total_error_replies:"));
+/// A count that INFO tells in a section.
+///
+/// # Errors
+/// The connection's, or INFO does not tell it.
+pub fn number(link: &mut Link, section: &str, name: &str) -> Result<u64, String> {
+    let info = link.ask(&["INFO", section])?;
+    let mut lines = info.lines().filter_map(|line| line.split_once(':'));
+    let count = lines.find_map(|(known, count)| (known == name).then_some(count));
     let count = count.and_then(|count| count.trim().parse().ok());
-    count.ok_or_else(|| "INFO tells no total_error_replies".to_owned())
+    count.ok_or_else(|| format!("INFO tells no {name}"))
 }
 
 fn books(link: &mut Link) -> Result<Books, String> {
@@ -252,6 +277,7 @@ mod tests {
         let found = told(&format!("{names}{line}")).unwrap();
         let expected = Told {
             per_second: 71_428.57,
+            mean_ms: 0.218,
             p50_ms: 0.127,
             p99_ms: 3.879,
         };

@@ -11,6 +11,7 @@ use manxdb::process::program_beside;
 
 use super::trial::{System, Trial};
 use crate::cluster::SERVER;
+use crate::lab::fill::Group;
 
 /// A server that does not answer by then never will.
 const START_PATIENCE: Duration = Duration::from_secs(900);
@@ -28,6 +29,8 @@ pub struct Server {
     answered: Duration,
     /// Where it listens.
     pub port: u16,
+    // Behind the process, which is ended when this is dropped: a group goes when it is empty.
+    _group: Option<Group>,
 }
 
 impl Server {
@@ -36,14 +39,31 @@ impl Server {
     /// # Errors
     /// Its program is not there, or it ends, with the end of what it said.
     pub fn start(trial: &Trial, directory: &Path) -> Result<Self, String> {
+        Self::start_in(trial, directory, &ALL_FIT.map(str::to_owned), None)
+    }
+
+    /// The same with flags of ManxDB's and in a group of its own.
+    ///
+    /// # Errors
+    /// As of [`Server::start`].
+    pub fn start_in(
+        trial: &Trial,
+        directory: &Path,
+        flags: &[String],
+        group: Option<Group>,
+    ) -> Result<Self, String> {
         let name = trial.system.title();
         let cannot = |error: std::io::Error| format!("cannot start {name}: {error}");
         let port = free_port().map_err(cannot)?;
         let log = directory.join("server.log");
         let out = fs::File::create(&log).map_err(cannot)?;
-        let mut command = Command::new(program(trial.system)?);
+        let program = program(trial.system)?;
+        let mut command = match &group {
+            Some(group) => group.command(&program),
+            None => Command::new(program),
+        };
         match trial.system {
-            System::Manxdb => manxdb(&mut command, trial, directory, port),
+            System::Manxdb => manxdb(&mut command, trial, directory, port, flags),
             _ => redis(&mut command, trial, directory, port),
         }
         let began = Instant::now();
@@ -60,6 +80,7 @@ impl Server {
             began,
             answered: Duration::ZERO,
             port,
+            _group: group,
         };
         this.await_answer()?;
         Ok(this)
@@ -160,7 +181,10 @@ impl Drop for Server {
     }
 }
 
-fn manxdb(command: &mut Command, trial: &Trial, directory: &Path, port: u16) {
+/// All keys fit, as they do into servers that set no limit.
+const ALL_FIT: [&str; 2] = ["--redis-memory-mb", "8192"];
+
+fn manxdb(command: &mut Command, trial: &Trial, directory: &Path, port: u16, flags: &[String]) {
     for (variable, _) in std::env::vars_os() {
         // Settings of whoever runs the lab are none of this process.
         if variable.to_string_lossy().starts_with("MANXDB_") {
@@ -169,15 +193,15 @@ fn manxdb(command: &mut Command, trial: &Trial, directory: &Path, port: u16) {
     }
     command.args(["serve", "--insecure", "--log", "warn", "--data"]);
     command.arg(directory.join("data"));
-    for listen in ["--mysql-listen", "--admin-listen"] {
-        command.args([listen, "127.0.0.1:0"]);
+    command.args(["--mysql-listen", "127.0.0.1:0"]);
+    if !flags.iter().any(|flag| flag == "--admin-listen") {
+        command.args(["--admin-listen", "127.0.0.1:0"]);
     }
     command
         .arg("--redis-listen")
         .arg(format!("127.0.0.1:{port}"));
     command.args(["--durability", trial.durability.name()]);
-    // All keys fit, as they do into servers that set no limit.
-    command.args(["--redis-memory-mb", "8192"]);
+    command.args(flags);
 }
 
 fn redis(command: &mut Command, trial: &Trial, directory: &Path, port: u16) {
@@ -189,7 +213,7 @@ fn redis(command: &mut Command, trial: &Trial, directory: &Path, port: u16) {
 }
 
 /// A port that nobody had a moment ago.
-fn free_port() -> std::io::Result<u16> {
+pub fn free_port() -> std::io::Result<u16> {
     let probe = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     Ok(probe.local_addr()?.port())
 }

@@ -10,7 +10,7 @@ fn data(micros: impl Fn(&Trial) -> f64) -> Data<Serving> {
     let record = |trial: Trial| {
         let micros = micros(&trial);
         let measure = |work: Work| {
-            let commands = trial.all_commands(work);
+            let commands = trial.load(work).all_commands(work);
             let seconds = f64::from(trial.commands(work)) * micros / 1e6;
             let waited_ms = micros * f64::from(trial.clients * trial.pipeline) / 1e3;
             Measure {
@@ -18,17 +18,13 @@ fn data(micros: impl Fn(&Trial) -> f64) -> Data<Serving> {
                 commands,
                 seconds,
                 cpu: seconds,
+                mean_ms: waited_ms,
                 p50_ms: waited_ms,
                 p99_ms: waited_ms * 2.0,
             }
         };
-        let drawn = |work: Work| {
-            let (all, drawn) = (f64::from(trial.keys), f64::from(trial.commands(work)));
-            let expected = all * (1.0 - (-drawn / all).exp());
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count
-            let expected = expected as u64;
-            expected
-        };
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count
+        let drawn = |work: Work| trial.load(work).drawn() as u64;
         let outcome = Outcome {
             version: format!("{}1", trial.system.version()),
             measures: Work::ALL.map(measure).into(),

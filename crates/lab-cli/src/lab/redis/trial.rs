@@ -141,10 +141,41 @@ impl Trial {
         sent / self.pipeline * self.pipeline
     }
 
+    /// What redis-benchmark is asked for.
+    pub fn load(&self, work: Work) -> Load {
+        Load {
+            clients: self.clients,
+            pipeline: self.pipeline,
+            keys: self.keys,
+            commands: self.commands(work),
+        }
+    }
+}
+
+/// What one program sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// Connections.
+    pub clients: u32,
+    /// Commands that a client sends before it waits for replies.
+    pub pipeline: u32,
+    /// Keys, fields and members are drawn from so many.
+    pub keys: u32,
+    /// Commands, of all connections.
+    pub commands: u32,
+}
+
+impl Load {
     /// Commands that all programs of a work send.
     pub fn all_commands(&self, work: Work) -> u64 {
         let sides = if work == Work::Queue { 2 } else { 1 };
-        u64::from(self.commands(work)) * sides
+        u64::from(self.commands) * sides
+    }
+
+    /// How many of the keys are drawn at all, about.
+    pub fn drawn(&self) -> f64 {
+        let all = f64::from(self.keys);
+        all * (1.0 - (-f64::from(self.commands) / all).exp())
     }
 }
 
@@ -159,6 +190,9 @@ pub struct Measure {
     pub seconds: f64,
     /// CPU seconds of the server, of all its threads.
     pub cpu: f64,
+    /// Mean of a pipeline, in milliseconds; of the slower program. 0 where it was not kept.
+    #[serde(default)]
+    pub mean_ms: f64,
     /// Of a pipeline, in milliseconds; of the slower program.
     pub p50_ms: f64,
     /// Of a pipeline, in milliseconds; of the slower program.
