@@ -30,6 +30,14 @@ POSTS = 400
 BORN = int.from_bytes(b"canary-9", "big")
 
 
+def content(path):
+    """The bytes of a file; none of a folder, or of a file that a compaction removes meanwhile."""
+    try:
+        return path.read_bytes() if path.is_file() else b""
+    except FileNotFoundError:
+        return b""
+
+
 def key(digit):
     """A master key."""
     return digit * 64
@@ -61,8 +69,7 @@ class World:
 
     def found(self, wanted):
         """Files of the data directory that hold these bytes."""
-        files = (path for path in self.data.rglob("*") if path.is_file())
-        return [str(path.name) for path in files if wanted in path.read_bytes()]
+        return [str(path.name) for path in self.data.rglob("*") if wanted in content(path)]
 
     def fill(self, member):
         """A person with rows, shared ones too."""
@@ -160,6 +167,38 @@ class World:
         done = subprocess.run([str(self.binary), *arguments], input=stdin, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 
+    def newest_certificate(self):
+        """The certificate of the newest request that is done."""
+        request = self.sql("SHOW GDPR REQUESTS")[0][0].split()[0]
+        command = ["mariadb", "-h127.0.0.1", f"-P{self.server.port}", "-uroot", "-N", "--raw", "-e",
+                   f"GDPR CERTIFICATE {request}"]
+        return subprocess.run(command, capture_output=True, text=True, check=False,
+                              env={**os.environ, "MYSQL_PWD": PASSWORD}).stdout
+
+    def purges(self):
+        """A number lies plain in a key: after FORGET it is in files still, and in none once its certificate says so."""
+        ident = b"kanari-7"
+        number = int.from_bytes(ident, "big")
+        _, errors = self.sql(f"USE sealed; CREATE DATA_SUBJECT TABLE patients (id BIGINT UNSIGNED PRIMARY KEY);"
+                             f"INSERT INTO patients VALUES ({number}); GDPR FORGET patients {number}")
+        self.check("forgets a number", not errors, errors)
+        self.check("the number is in files after FORGET", self.found(ident))
+        not_seen = '"gone_from_files": null'
+        self.check("and its certificate says nothing else", not_seen in self.newest_certificate())
+        self.sql("SET GLOBAL gdpr_purge_days = 0")
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not_seen in self.newest_certificate():
+            time.sleep(0.2)
+        self.sql("SET GLOBAL gdpr_purge_days = 30")
+        text = self.newest_certificate()
+        self.check("the certificate says when it was gone from files", '"gone_from_files": "2' in text, text)
+        self.check("no file has the number then", not self.found(ident), str(self.found(ident)))
+        self.check("the search sees plain values then", self.found(b"plain-note"))
+        code, output = self.runs("compliance", "verify", "-", stdin=text)
+        self.check("the certificate verifies", code == 0 and "gone from files: 2" in output, output)
+        rows, errors = self.sql("SELECT COUNT(*) FROM sealed.posts WHERE member_id = 1")
+        self.check("others are as before", rows == [str(POSTS)], errors)
+
     def proves_and_restores(self):
         """A certificate verifies without the server, and not with a byte changed; a backup from before FORGET
         does not bring the person back."""
@@ -171,11 +210,7 @@ class World:
         self.server.start()
         rows, errors = self.sql("GDPR FORGET sealed.members 7 REASON 'ticket 12'; GDPR VERIFY sealed.members 7")
         self.check("VERIFY finds nothing of the forgotten", not errors and rows[-1] == "all clean 0", f"{rows} {errors}")
-        request = self.sql("SHOW GDPR REQUESTS")[0][0].split()[0]
-        command = ["mariadb", "-h127.0.0.1", f"-P{self.server.port}", "-uroot", "-N", "--raw", "-e",
-                   f"GDPR CERTIFICATE {request}"]
-        text = subprocess.run(command, capture_output=True, text=True, check=False,
-                              env={**os.environ, "MYSQL_PWD": PASSWORD}).stdout
+        text = self.newest_certificate()
         code, output = self.runs("compliance", "verify", "-", stdin=text)
         self.check("a certificate verifies", code == 0 and "unreadable here: 2" in output, output)
         code, output = self.runs("compliance", "verify", "-", stdin=text.replace("ticket 12", "ticket 13", 1))
@@ -234,6 +269,7 @@ def sealed(binary):
             world.forgets()
             world.dies_in_forget()
             world.proves_and_restores()
+            world.purges()
             world.lacks_its_key()
             world.rotates()
         return world.good

@@ -34,7 +34,10 @@ pub use callbacks::{
 pub use hook::{Hooks, JobInfo, RawService, Service, Waited, raw_service};
 pub use inputs::Inputs;
 #[cfg(feature = "rocksdb")]
-pub use listener::{CORRUPTION, CompactionListener, set_background_jobs, set_compaction_listener};
+pub use listener::{
+    CORRUPTION, CompactionListener, set_background_jobs, set_compaction_listener,
+    set_manifest_size, stop_manual_compactions,
+};
 #[cfg(feature = "rocksdb")]
 pub use profile::Prepared;
 pub use profile::{CompactionProfile, Plain, Shaped};

@@ -64,7 +64,28 @@ pub fn set_compaction_listener(options: &mut Options, listener: Arc<dyn Compacti
 /// # Errors
 /// In RocksDB's words.
 pub fn set_background_jobs(db: &DB, jobs: u16) -> Result<(), String> {
-    let (name, value) = (c"max_background_jobs", format!("{jobs}\0"));
+    set_option(db, c"max_background_jobs", u64::from(jobs))
+}
+
+/// When the manifest of a database is written anew: at a change that finds it larger than `bytes`, and
+/// by `amplification_percent` larger than it was when it was written anew last.
+///
+/// # Errors
+/// In RocksDB's words.
+pub fn set_manifest_size(db: &DB, bytes: u64, amplification_percent: u16) -> Result<(), String> {
+    let amplification = u64::from(amplification_percent);
+    set_option(db, c"max_manifest_space_amp_pct", amplification)?;
+    set_option(db, c"max_manifest_file_size", bytes)
+}
+
+/// Ends compactions of key ranges that somebody waits for, and lets no other begin.
+pub fn stop_manual_compactions(db: &DB) {
+    // SAFETY: the database lives through the call, which may be made beside any other.
+    unsafe { ffi::rocksdb_disable_manual_compaction(db.as_raw_ptr()) }
+}
+
+fn set_option(db: &DB, name: &CStr, value: u64) -> Result<(), String> {
+    let value = format!("{value}\0");
     let (names, values) = ([name.as_ptr()], [value.as_ptr().cast::<c_char>()]);
     let mut error = ptr::null_mut();
     // SAFETY: the database and both texts, which end with a NUL, live through the call.

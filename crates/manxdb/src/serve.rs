@@ -291,8 +291,35 @@ impl Running {
             if let Err(error) = started {
                 tracing::warn!(%error, "tables are not analyzed by themselves");
             }
+            let purging = std::thread::Builder::new().name("purge".to_string());
+            if let Err(error) = purging.spawn_scoped(threads, || self.purge_files(stop)) {
+                tracing::warn!(%error, "what was forgotten stays in files until they are compacted");
+            }
             self.collect_garbage(stop);
+            self.server.instance.stop_purging();
         });
+    }
+
+    /// Has what forgotten people have left in files go in time.
+    fn purge_files(&self, stop: &AtomicBool) {
+        let instance = &self.server.instance;
+        let mut ticks = 0_u32;
+        let mut said = String::new(); // once, however long it lasts
+        while !Self::is_ending(instance, stop) {
+            std::thread::sleep(TICK);
+            ticks = ticks.wrapping_add(1);
+            if !ticks.is_multiple_of(GARBAGE_TICKS) {
+                continue;
+            }
+            let failed = instance
+                .purge_forgotten()
+                .err()
+                .map(|error| error.to_string());
+            if let Some(news) = failed.as_ref().filter(|news| **news != said) {
+                tracing::warn!("what was forgotten may be in files still: {news}");
+            }
+            said = failed.unwrap_or_default();
+        }
     }
 
     fn is_ending(instance: &Instance, stop: &AtomicBool) -> bool {

@@ -129,6 +129,21 @@ pub trait Engine: Send + Sync + 'static {
     /// No reader will ask below this version again: older values may go.
     fn set_watermark(&self, watermark: Version);
 
+    /// Rewrites what was written up to `mark`, and looks whether files are free of it: true when no
+    /// file has a key or a value any more that was deleted or replaced at or below `mark`. False when
+    /// a reader may ask below `mark` or something keeps a file, or when this was stopped: a later
+    /// call may find it gone. Reads and writes the whole store, more than once, while it serves.
+    ///
+    /// # Errors
+    /// [`StorageError`] when a file cannot be read or written: nothing is lost.
+    fn purge(&self, mark: Version) -> Result<bool, StorageError> {
+        let _ = mark;
+        Ok(false)
+    }
+
+    /// Ends [`Engine::purge`] soon, for good: the engine is about to close.
+    fn stop_purging(&self) {}
+
     /// A consistent copy of the store in `directory`, made while serving.
     ///
     /// # Errors

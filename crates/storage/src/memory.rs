@@ -129,6 +129,19 @@ impl Engine for MemoryEngine {
         state.watermark = state.watermark.max(watermark);
     }
 
+    /// It has no files, and prunes what is written: only what is not written again is left.
+    fn purge(&self, mark: Version) -> Result<bool, StorageError> {
+        let mut state = self.state.write();
+        let watermark = state.watermark;
+        if watermark < mark {
+            return Ok(false);
+        }
+        for chain in state.chains.values_mut() {
+            prune(chain, watermark);
+        }
+        Ok(true)
+    }
+
     fn checkpoint(&self, directory: &Path) -> Result<(), StorageError> {
         Err(StorageError::Engine(format!(
             "the memory engine keeps nothing on disk and cannot be copied to {}",

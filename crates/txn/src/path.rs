@@ -105,6 +105,19 @@ pub trait CommitPath: Send + Sync + 'static {
         None
     }
 
+    /// Has what was deleted or replaced before this call go from the files of this process; whether it
+    /// is gone. Snapshots from before, and what holds files, keep it: a later call may succeed. False
+    /// where a path cannot know, because others keep the rows too.
+    ///
+    /// # Errors
+    /// Those of storage.
+    fn purge(&self) -> Result<bool, TxnError> {
+        Ok(false)
+    }
+
+    /// Ends [`CommitPath::purge`] soon, for good.
+    fn stop_purging(&self) {}
+
     /// Who else works on the same rows. `None`: nobody can.
     fn others(&self) -> Option<&dyn Others> {
         None

@@ -30,6 +30,8 @@ pub enum AuditKind {
     Void,
     /// Keys are overwritten in all places of the vault.
     Erased,
+    /// What was left of the request's rows in files, keys of rows and entries and the log, is gone.
+    Purged,
     /// All keys are wrapped by another master key.
     Rotated,
     /// Rows of a person are held.

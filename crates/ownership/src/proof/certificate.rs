@@ -72,7 +72,8 @@ pub struct Times {
     /// The keys of its rows were overwritten in the vault: what is left of them here is unreadable. Null
     /// where rows were not sealed.
     pub unreadable_here: Option<String>,
-    /// No file has bytes of them any more. Not observed by this release: null.
+    /// It was seen that no file of the data directory has anything of them any more: neither rows nor
+    /// their keys, in sorted files or the commit log. Null before, and again in a restored store.
     pub gone_from_files: Option<String>,
     /// The master key of that time was retired: copies of the vault made before are unreadable, where every
     /// copy of that master key is destroyed too.
@@ -185,11 +186,15 @@ pub(crate) fn derive(
             .find(|event| event.kind == AuditKind::Rotated && event.generation > erased.generation)
     });
     let is_done = last.kind == AuditKind::Done;
+    // What the request did later, also once more in a restored store, left something in files.
+    let purged = own()
+        .next_back()
+        .filter(|event| is_done && event.kind == AuditKind::Purged);
     let times = Times {
         asked: asked.at.clone(),
         done: is_done.then(|| last.at.clone()),
         unreadable_here: erased_at.map(|event| event.at.clone()),
-        gone_from_files: None,
+        gone_from_files: purged.map(|event| event.at.clone()),
         unreadable_in_every_copy: rotation.map(|event| event.at.clone()),
     };
     Some(Certificate {

@@ -112,6 +112,41 @@ fn keys_that_are_not_erased_yet_leave_the_time_open() {
     );
 }
 
+/// `records` with events behind.
+fn with(mut records: Vec<AuditRecord>, events: &[AuditEvent]) -> Vec<AuditRecord> {
+    for event in events {
+        let hash = records.last().map_or(GENESIS, |last| last.hash.as_str());
+        records.push(AuditRecord::behind(records.len() as u64, hash, event));
+    }
+    records
+}
+
+#[test]
+fn what_was_seen_to_be_gone_from_files_is_not_once_something_came_later() {
+    let gone = |events: &[AuditEvent]| {
+        let records = with(chain(), events);
+        let certificate = issue(&records, 7, String::new(), &key(1)).unwrap();
+        let verified = verify(&certificate.text(), None);
+        assert_eq!(verified.problems, [""; 0]);
+        assert!(certificate.times.unreadable_in_every_copy.is_some());
+        certificate.times.gone_from_files
+    };
+    let at = |second| Some(format!("2024-02-03T04:05:{second:02}Z"));
+    let purged = |second, request| event(AuditKind::Purged, second, Some(request));
+    assert_eq!(gone(&[]), None);
+    assert_eq!(gone(&[purged(6, 6)]), None, "of another request");
+    assert_eq!(gone(&[purged(6, 7), purged(7, 6)]), at(6));
+    let replayed = event(AuditKind::Replayed, 8, Some(7));
+    assert_eq!(gone(&[purged(6, 7), replayed.clone()]), None);
+    assert_eq!(gone(&[purged(6, 7), replayed, purged(9, 7)]), at(9));
+    // Who is not forgotten yet is in files by right.
+    let mut early = chain();
+    early.truncate(3);
+    let records = with(early, &[purged(6, 7)]);
+    let certificate = issue(&records, 7, String::new(), &key(1)).unwrap();
+    assert_eq!(certificate.times.gone_from_files, None);
+}
+
 #[test]
 fn each_bit_of_each_byte_matters() {
     let text = certificate().text();

@@ -10,7 +10,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::accounts::{Account, AccountKey, Accounts, Privileges, password, privilege, store};
 use super::auto_analyze::ChangedRows;
-use super::gdpr::{Audit, RunningRequests};
+use super::gdpr::{Audit, NextPurge, RunningRequests};
 use super::host::{AccountAuth, ClientInfo, Host, InstanceOptions};
 use super::locks::TableLocks;
 use super::metrics::{Metrics, MetricsSnapshot, SlowStatement, count};
@@ -48,6 +48,7 @@ pub struct Instance {
     pub(super) requests_running: RunningRequests,
     /// What is recorded of them.
     pub(super) audit: Audit,
+    pub(super) next_purge: NextPurge,
     /// The vault, which rows of owned tables are sealed by.
     pub(super) sealing: Sealing,
     /// Materialized views in use.
@@ -115,6 +116,7 @@ impl Instance {
             changed_rows: ChangedRows::default(),
             requests_running: RunningRequests::default(),
             audit,
+            next_purge: NextPurge::default(),
             sealing,
             views: Arc::default(),
             candidates: Candidates::default(),

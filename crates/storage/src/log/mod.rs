@@ -71,6 +71,10 @@ pub struct CommitLog {
     next_number: u64,
     /// The record that [`CommitLog::prepare`] began.
     pending: Vec<u8>,
+    /// Files that are done with are removed, not used again: see [`CommitLog::begin_clean`].
+    removes_files: bool,
+    /// The last segment that was begun in a file without old records.
+    clean_segment: Option<u64>,
     /// Why nothing can be written any more.
     broken: Option<String>,
     counters: Arc<Counters>,
@@ -144,6 +148,8 @@ impl CommitLog {
             next_number,
             end,
             pending: Vec::new(),
+            removes_files: false,
+            clean_segment: None,
             broken: None,
             counters: Arc::default(),
         };
@@ -249,10 +255,70 @@ impl CommitLog {
             if oldest.number >= applied.segment {
                 break;
             }
-            self.spares.give_back(&oldest.path);
+            if self.removes_files {
+                // One that is left is tried again by [`CommitLog::discard`].
+                let _ = disk::remove(&oldest.path);
+            } else {
+                self.spares.give_back(&oldest.path);
+            }
             self.sealed.pop_front();
         }
         self.count_files();
+    }
+
+    /// Goes on in a file that never held records, so that all that is logged so far can go with its
+    /// files ([`CommitLog::discard`]), once the sorted files hold it; where the log ended. `None`
+    /// when nothing was logged, ever or since it did so last.
+    ///
+    /// # Errors
+    /// As [`CommitLog::prepare`].
+    pub fn begin_clean(&mut self) -> Result<Option<LogPosition>, StorageError> {
+        if let Some(reason) = &self.broken {
+            return Err(StorageError::ReadOnly(reason.clone()));
+        }
+        let Some(end) = self.end() else {
+            return Ok(None);
+        };
+        let is_empty = self.active.is_some() && end.offset == segment::HEADER_BYTES;
+        if is_empty && self.clean_segment == Some(end.segment) && self.sealed.is_empty() {
+            return Ok(None);
+        }
+        self.removes_files = true;
+        self.spares.remove_all()?;
+        self.roll_over(0)?;
+        self.clean_segment = self.end().map(|begun| begun.segment);
+        assert!(
+            self.clean_segment > Some(end.segment),
+            "a new segment has a number of its own"
+        );
+        Ok(Some(end))
+    }
+
+    /// Removes the files of what was logged up to `before`, where [`CommitLog::begin_clean`] began anew;
+    /// false while the sorted files, which got as far as `applied`, do not hold all of it.
+    ///
+    /// # Errors
+    /// [`StorageError::Io`] when a file cannot be removed.
+    pub fn discard(
+        &mut self,
+        before: LogPosition,
+        applied: LogPosition,
+    ) -> Result<bool, StorageError> {
+        if applied < before {
+            return Ok(false);
+        }
+        self.sealed.retain(|sealed| sealed.number > before.segment);
+        self.count_files();
+        recovery::remove_up_to(&self.directory, before.segment)?;
+        disk::sync_folder(&self.directory).map_err(|error| {
+            io_error(format!("cannot sync {}", self.directory.display()), error)
+        })?;
+        self.removes_files = false;
+        assert!(
+            self.end().is_some_and(|end| end.segment > before.segment),
+            "the segment that is written to stays"
+        );
+        Ok(true)
     }
 
     /// Where the log ends; `None` when nothing was ever logged.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::disk;
 use super::record::{self, LogPosition};
 use super::segment::SegmentContents;
 use crate::error::StorageError;
@@ -28,6 +29,20 @@ pub type Replay<'a> = dyn FnMut(LogPosition, WriteBatch) -> Result<(), StorageEr
 /// The file of segment `number`.
 pub fn path_of(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{number:016x}.log"))
+}
+
+/// Removes the files of all segments up to `number`.
+///
+/// # Errors
+/// [`StorageError::Io`] when the folder cannot be listed, or a file not removed.
+pub fn remove_up_to(directory: &Path, number: u64) -> Result<(), StorageError> {
+    for (found, path) in numbered(directory)? {
+        if found <= number {
+            disk::remove(&path)
+                .map_err(|error| io_error(format!("cannot remove {}", path.display()), error))?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads the log in `directory` and replays every batch at or behind `applied`.

@@ -164,6 +164,20 @@ impl Spares {
         Ok(path)
     }
 
+    /// Removes the spare files: some were segments, and hold old records.
+    ///
+    /// # Errors
+    /// [`StorageError::Io`] when one cannot be removed.
+    pub fn remove_all(&self) -> Result<(), StorageError> {
+        let mut files = self.ready.files.lock();
+        while let Some(path) = files.paths.last() {
+            disk::remove(path)
+                .map_err(|error| io_error(format!("cannot remove {}", path.display()), error))?;
+            files.paths.pop();
+        }
+        Ok(())
+    }
+
     /// Takes back a file whose records are needed no more.
     pub fn give_back(&self, path: &Path) {
         let is_usual = fs::metadata(path).is_ok_and(|metadata| metadata.len() == self.ready.length);

@@ -9,6 +9,7 @@
 //! freeze   a full memtable waits, a new one takes over  store
 //! flush    the oldest one becomes a sorted file         flusher, flush
 //! read     active, frozen, files: the first that knows  store, point, merge, cursor, many
+//! purge    no file has what was deleted or replaced     purge
 //! ```
 //!
 //! Start reading at [`RocksEngine`]; then `store`, `writer`, `flush`, `point` (the hot path),
@@ -24,6 +25,7 @@ mod merge;
 mod options;
 mod point;
 mod progress;
+mod purge;
 mod quarantine;
 mod remote;
 pub mod salvage;
@@ -38,7 +40,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use manxdb_compaction_edge::{
-    DatabaseService, Pool, Service, set_compaction_listener, set_service,
+    DatabaseService, Pool, Service, set_compaction_listener, set_service, stop_manual_compactions,
 };
 use parking_lot::Mutex;
 use rocksdb::checkpoint::Checkpoint;
@@ -47,6 +49,7 @@ use rocksdb::{BottommostLevelCompaction, Cache, CompactOptions, DB, DBCompressio
 use crate::engine::{Appended, Cursor, Engine};
 use crate::error::StorageError;
 use crate::log::{self, CommitLog};
+use crate::memtable::Memtable;
 use crate::model::{Direction, KeyRange, Rows, Version, Versioned, WriteBatch};
 use crate::{files, format, physical};
 use filter::CollectorFactory;
@@ -216,12 +219,16 @@ impl RocksEngine {
     /// # Errors
     /// [`StorageError`] when they cannot be written.
     pub fn flush(&self) -> Result<(), StorageError> {
+        self.flush_if(|active| !active.is_empty())
+    }
+
+    fn flush_if(&self, wants: impl Fn(&Memtable) -> bool) -> Result<(), StorageError> {
         if self.store.layers().frozen.len() == FROZEN_MAX {
             // Tried again at once, whatever the last flush met.
             self.flusher.finish()?;
         }
         let mut writer = self.writer.lock();
-        if !self.store.layers().active.is_empty() {
+        if wants(&self.store.layers().active) {
             self.freeze(&mut writer)?;
         }
         drop(writer);
@@ -468,6 +475,14 @@ impl Engine for RocksEngine {
 
     fn set_watermark(&self, watermark: Version) {
         self.store.set_watermark(watermark);
+    }
+
+    fn purge(&self, mark: Version) -> Result<bool, StorageError> {
+        purge::purge(self, mark)
+    }
+
+    fn stop_purging(&self) {
+        stop_manual_compactions(&self.store.db);
     }
 
     fn checkpoint(&self, directory: &Path) -> Result<(), StorageError> {

@@ -43,9 +43,13 @@ impl Default for Options {
 }
 
 /// A manifest of this size is written anew, with what holds alone; one that holds more than that,
-/// when it has grown to six times what it had then (RocksDB's `max_manifest_space_amp_pct`). It is
-/// read whole when the store is opened, and by a worker for each of its compactions.
+/// when it has grown by [`MANIFEST_AMPLIFICATION_PERCENT`]. It is read whole when the store is opened,
+/// and by a worker for each of its compactions.
 pub(super) const MANIFEST_BYTES: usize = 64 << 10;
+
+/// How much a manifest grows, over what it had when it was written anew (RocksDB's
+/// `max_manifest_space_amp_pct`, and its default).
+pub(super) const MANIFEST_AMPLIFICATION_PERCENT: u16 = 500;
 
 /// The first level below level 0 has as many at least.
 const BASE_BYTES: u64 = 256 << 20;

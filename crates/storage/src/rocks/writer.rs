@@ -174,6 +174,25 @@ impl Writer {
         Ok(())
     }
 
+    /// As [`CommitLog::begin_clean`].
+    ///
+    /// # Errors
+    /// As [`CommitLog::begin_clean`].
+    pub fn begin_clean(&mut self) -> Result<Option<LogPosition>, StorageError> {
+        self.log.begin_clean()
+    }
+
+    /// As [`CommitLog::discard`], with what the sorted files hold now.
+    ///
+    /// # Errors
+    /// As [`CommitLog::discard`]; what RocksDB says.
+    pub fn discard(&mut self, db: &DB, before: LogPosition) -> Result<bool, StorageError> {
+        match Progress::read(db, ReadTier::Persisted)?.applied {
+            Some(applied) => self.log.discard(before, applied),
+            None => Ok(false),
+        }
+    }
+
     /// What the log counts.
     pub fn log_counters(&self) -> Arc<Counters> {
         self.log.counters()

@@ -449,6 +449,23 @@ impl CommitPath for LocalPath {
         Some(self.order.lock().assigned)
     }
 
+    fn purge(&self) -> Result<bool, TxnError> {
+        // Whoever confirms has the writes in logs of other machines.
+        if self.confirm.is_some() {
+            return Ok(false);
+        }
+        let mark = self.pins.visible();
+        self.collect();
+        if self.pins.oldest() < mark {
+            return Ok(false);
+        }
+        Ok(self.engine.purge(mark)?)
+    }
+
+    fn stop_purging(&self) {
+        self.engine.stop_purging();
+    }
+
     fn snapshot(&self) -> Reply<Result<Snapshot, TxnError>> {
         let snapshot = self.pins.snapshot();
         #[cfg(feature = "mutants")]

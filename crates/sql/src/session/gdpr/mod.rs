@@ -7,6 +7,7 @@
 //! | [`found_rows`] | the rows that it found, by table |
 //! | [`redact`] | ON GET rules: what of a row others keep is not shown |
 //! | [`audit`], [`ledger`] | records of requests, in the store and beside the vault; certificates |
+//! | [`purge`] | what is left in files of who was forgotten goes, and certificates say when |
 //! | [`format`] | result sets, JSON, CSV, INSERT statements |
 
 mod audit;
@@ -14,6 +15,7 @@ mod forget;
 mod format;
 mod found_rows;
 mod ledger;
+mod purge;
 mod redact;
 mod replay;
 mod verify;
@@ -21,6 +23,7 @@ mod walk;
 
 pub(super) use audit::Audit;
 pub(super) use forget::RunningRequests;
+pub(super) use purge::NextPurge;
 
 use manxdb_ownership::{OwnershipGraph, TableName};
 use sqlparser::ast::{Expr, ObjectName};

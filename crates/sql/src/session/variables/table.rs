@@ -172,6 +172,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
     set("foreign_key_checks", Both, Bool, "ON"),
     set("ft_boolean_syntax", Global, Text, "+ -><()~*:\"\"&|"),
     set("gdpr_batch_rows", Both, Int(1, 10_000_000), "100000"),
+    set("gdpr_purge_days", Global, Int(0, 3_650), "30"),
     set("general_log", Global, Bool, "OFF"),
     set("general_log_file", Global, Text, ""),
     set("generated_random_password_length", Both, Int(5, 255), "20"),

@@ -16,6 +16,7 @@
 //! | which people are being forgotten, so that nothing new becomes theirs | [`subjects`] |
 //! | what is recorded of requests, as a chain | [`audit`] |
 //! | which requests wait, and what is held | [`requests`] |
+//! | which requests have left something in files | [`purges`] |
 //!
 //! Under `foreign_key_checks = 0` a row may come before its owner, as in a dump: it keeps its key
 //! and waits, until [`check::place_waiting`] finds that the owner has come.
@@ -27,6 +28,7 @@ mod graph;
 mod keys;
 pub mod mutants;
 mod notes;
+pub(crate) mod purges;
 pub(crate) mod requests;
 pub(crate) mod subjects;
 

@@ -14,6 +14,7 @@ use manxdb_storage::{Direction, KeyRange};
 use manxdb_txn::{ReadMode, Transaction};
 use serde::{Deserialize, Serialize};
 
+use super::purges;
 use crate::catalog::{Table, TableId};
 use crate::error::{SqlError, SqlResult};
 
@@ -219,6 +220,7 @@ pub(crate) fn end_request(
         ..request.clone()
     };
     txn.delete(request_key(number))?;
+    purges::put(txn, number, request.done_at_micros)?;
     let key = [DONE_REQUESTS, &number.to_be_bytes()].concat();
     Ok(txn.put(key, encode(&done)?)?)
 }

@@ -427,3 +427,64 @@ fn a_person_who_is_deleted_leaves_no_key() {
     client.run("REPLACE INTO users VALUES (6, 'g')");
     assert_eq!(client.value("SELECT name FROM users WHERE id = 6"), "g");
 }
+
+/// Files below a folder that hold these bytes.
+fn holding(folder: &std::path::Path, wanted: &[u8]) -> usize {
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let held = entries.map(|entry| {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            return holding(&path, wanted);
+        }
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        usize::from(bytes.windows(wanted.len()).any(|bytes| bytes == wanted))
+    });
+    held.sum()
+}
+
+#[test]
+fn a_certificate_says_when_files_had_nothing_left_and_a_restored_store_begins_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
+    let (keys, audit): (Arc<MemoryDisk>, Arc<MemoryDisk>) = Default::default();
+    let open = |folder: &std::path::Path| {
+        instance_audited(durable(folder), keys.clone(), audit.clone(), MASTER)
+    };
+    let gone = |client: &mut Client| certificate(client, 1).1.times.gone_from_files;
+    // It lies in a key as these bytes.
+    let id = u64::from_be_bytes(*b"kanari-7");
+    let (instance, host) = open(&data);
+    let mut client = connect(&instance, "root");
+    client.run("CREATE DATABASE d; USE d; CREATE DATA_SUBJECT TABLE users (id BIGINT UNSIGNED PRIMARY KEY, name VARCHAR(9), KEY (name))");
+    client.run(&format!("INSERT INTO users VALUES (1, 'a'), ({id}, 'b')"));
+    client.run(&format!("GDPR FORGET users {id}"));
+    assert_eq!(gone(&mut client), None);
+    drop((client, instance));
+    restored(&data, &copy);
+    assert!(holding(&data, b"kanari-7") > 0, "the key of a deleted row");
+    let (instance, host_of_data) = open(&data);
+    let mut client = connect(&instance, "root");
+    drop(host);
+    host_of_data.pass_days(26);
+    assert_eq!(instance.purge_forgotten().expect("it is not due"), 0);
+    host_of_data.pass_days(2);
+    assert_eq!(instance.purge_forgotten().expect("it is due"), 1);
+    assert_eq!(holding(&data, b"kanari-7"), 0);
+    assert_eq!(instance.purge_forgotten().expect("all is done"), 0);
+    let seen = gone(&mut client);
+    assert_eq!(seen.as_deref(), Some("2024-03-02T04:05:06Z"));
+    assert_eq!(client.rows("SELECT id FROM d.users"), [["1"]]);
+    drop((client, instance));
+    // The copy has the key in its files still, and says so.
+    let (instance, host) = open(&copy);
+    let mut client = connect(&instance, "root");
+    assert_eq!(gone(&mut client), None);
+    assert!(holding(&copy, b"kanari-7") > 0);
+    client.run("SET GLOBAL gdpr_purge_days = 0");
+    assert_eq!(instance.purge_forgotten().expect("it is due"), 1);
+    assert_eq!(holding(&copy, b"kanari-7"), 0);
+    drop(host);
+    assert!(gone(&mut client).is_some());
+    let audit = client.rows("SHOW GDPR AUDIT");
+    assert!(audit.iter().all(|row| row[5] == "whole"), "{audit:?}");
+}

@@ -29,7 +29,7 @@ use crate::parser::quote_name;
 use crate::session::instance::Instance;
 use crate::session::session::Session;
 use crate::statement::owners::requests as waiting;
-use crate::statement::owners::{audit, subjects};
+use crate::statement::owners::{audit, purges, subjects};
 use crate::types::Value;
 use orders::{Orders, Person};
 
@@ -173,7 +173,28 @@ impl Instance {
             ..AuditEvent::new(AuditKind::Replayed, self.audit_time())
         };
         self.in_transaction(|txn| audit::append_unlocked(txn, &event))?;
+        self.purge_again(&orders)?;
         self.views.empty_all();
+        Ok(())
+    }
+
+    /// The files of this store are older than those that may have had nothing left of what was forgotten.
+    fn purge_again(&self, orders: &Orders) -> SqlResult<()> {
+        for (request, was_seen) in &orders.purged {
+            let event = AuditEvent {
+                request: Some(*request),
+                ..AuditEvent::new(AuditKind::Replayed, self.audit_time())
+            };
+            let now = self.host.wall_micros();
+            self.in_transaction(|txn| {
+                purges::put(txn, *request, now)?;
+                // A certificate says it no longer.
+                if *was_seen {
+                    audit::append_unlocked(txn, &event)?;
+                }
+                Ok(())
+            })?;
+        }
         Ok(())
     }
 

@@ -34,6 +34,8 @@ pub(super) struct Orders {
     pub(super) holds: BTreeMap<u64, (Person, AuditEvent)>,
     /// Holds that have ended.
     released: BTreeSet<u64>,
+    /// Requests that were done, and whether it was seen that nothing of them was left in the files of then.
+    pub(super) purged: BTreeMap<u64, bool>,
 }
 
 impl Orders {
@@ -52,6 +54,9 @@ impl Orders {
 
     fn hear(&mut self, event: AuditEvent) {
         let person = event.table_id.zip(event.subject.clone());
+        if let (AuditKind::Done, Some(request)) = (event.kind, event.request) {
+            self.purged.entry(request).or_default();
+        }
         match (event.kind, event.request, event.hold, person) {
             (AuditKind::Asked, Some(request), _, Some(person)) if event.due.is_some() => {
                 self.waiting.insert(request, (person, event));
@@ -80,6 +85,9 @@ impl Orders {
             (AuditKind::Released, _, Some(hold), _) => {
                 self.holds.remove(&hold);
                 self.released.insert(hold);
+            }
+            (AuditKind::Purged, Some(request), ..) => {
+                self.purged.insert(request, true);
             }
             _ => {}
         }
