@@ -121,7 +121,13 @@ impl Coordinator {
     }
 
     pub(crate) fn start(&mut self, out: &mut impl Outbox) {
-        out.set_timer(self.options.heartbeat_every, CurpTimer::Coordinate);
+        // One that starts again has heard nobody, and must not take them for dead before they could speak.
+        let first_look = if self.durable.config.is_some() {
+            self.options.suspect_after
+        } else {
+            self.options.heartbeat_every
+        };
+        out.set_timer(first_look, CurpTimer::Coordinate);
         // An earlier life may have granted a lease just before it ended.
         self.grant(out);
     }
