@@ -9,6 +9,7 @@
 
 mod common;
 mod disks;
+mod every_order;
 mod faults;
 mod joining;
 mod mutants;
