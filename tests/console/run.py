@@ -7,6 +7,7 @@ import base64
 import os
 import re
 import shutil
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -168,17 +169,23 @@ def the_console_is_readable_light_and_dark():
         light_and_dark(f"http://127.0.0.1:{server.admin_port}/", scratch, "console", 20_000)
 
 
-def asked(server, path, user=None, host="db.example"):
+def asked(server, path, user=None, host="db.example", tls=None):
     """Status of a request under a name that is not this machine's."""
-    request = urllib.request.Request(f"http://127.0.0.1:{server.admin_port}{path}", headers={"Host": host})
+    return answered(server, path, user, host, tls)[0]
+
+
+def answered(server, path, user=None, host="db.example", tls=None):
+    """Status and text; over TLS with `tls`, which says whom to trust."""
+    scheme = "https" if tls else "http"
+    request = urllib.request.Request(f"{scheme}://127.0.0.1:{server.admin_port}{path}", headers={"Host": host})
     if user:
         encoded = base64.b64encode(f"{user}:{PASSWORD}".encode()).decode()
         request.add_header("Authorization", f"Basic {encoded}")
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            return answer.status
+        with urllib.request.urlopen(request, timeout=PATIENCE, context=tls) as answer:
+            return answer.status, answer.read().decode()
     except urllib.error.HTTPError as refused:
-        return refused.code
+        return refused.code, refused.read().decode()
 
 
 @check
@@ -195,6 +202,31 @@ def from_elsewhere_statements_are_read_with_the_privilege_process_alone():
                    [401, 401, 401, 200, 200], path)
             expect(asked(server, path, host="localhost:8088"), 200)
         expect(asked(server, "/metrics"), 200)
+
+
+@check
+def over_tls_the_listener_shows_the_certificate_of_mysql_and_takes_no_plain_request():
+    """Who trusts that certificate reads after a login; plain HTTP is told where to go; backups find the way."""
+    with Manxdb(os.environ["MANXDB_TEST_BINARY"], ["--admin-tls"]) as server:
+        link = pymysql.connect(host="127.0.0.1", port=server.port, user="root", password=PASSWORD, autocommit=True)
+        with link.cursor() as cursor:
+            cursor.execute(f"CREATE USER reader IDENTIFIED BY '{PASSWORD}'")
+        trusted = ssl.create_default_context(cafile=server.data / "server-cert.pem")
+        expect(answered(server, "/readyz", tls=trusted), (200, "ready\n"))
+        expect([asked(server, "/slow", user, tls=trusted) for user in (None, "reader", "root")], [401, 401, 200])
+        expect(asked(server, "/slow", host=f"127.0.0.1:{server.admin_port}", tls=trusted), 200)
+        status, told = answered(server, "/slow", "root")
+        expect((status, "https://db.example/slow" in told), (400, True), told)
+        try:
+            answered(server, "/readyz", tls=ssl.create_default_context())
+            raise AssertionError("a certificate that nobody trusts was taken")
+        except urllib.error.URLError as refused:
+            expect("CERTIFICATE_VERIFY_FAILED" in str(refused), True, str(refused))
+        into = server.directory / "backups"
+        backup = [str(server.binary), "backup", "create", str(into), "--label", "one", "--data", str(server.data),
+                  "--admin", f"127.0.0.1:{server.admin_port}"]
+        done = subprocess.run(backup, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        expect((done.returncode, "backup 'one' is in" in done.stdout), (0, True), done.stdout + done.stderr)
 
 
 if __name__ == "__main__":

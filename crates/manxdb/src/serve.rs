@@ -12,7 +12,7 @@ mod replicated;
 mod store;
 mod vault;
 
-pub use admin::TOKEN_FILE;
+pub use admin::{CERTIFICATE_FILE, TOKEN_FILE};
 use health::{HealthThreads, StoreHealth};
 use store::Store;
 
@@ -211,6 +211,7 @@ impl Server {
         let instance = Arc::clone(&self.instance);
         let mysql = MysqlServer::start(mysql, instance, Arc::clone(&self.host), options)
             .map_err(|error| Fault::io("cannot start the MySQL listener", error))?;
+        let admin_tls = settings.admin_tls.then(|| Arc::clone(&tls));
         let redis = match (redis, &settings.redis) {
             (Some(listener), Some(redis)) => {
                 Some(redis::start(listener, tls, redis, settings, &self.store)?)
@@ -230,7 +231,8 @@ impl Server {
             redis_counters,
             Arc::clone(&stopping),
         )?;
-        let admin = AdminServer::start(admin, sources)
+        admin::tell_certificate(settings)?;
+        let admin = AdminServer::start(admin, admin_tls, sources)
             .map_err(|error| Fault::io("cannot start the admin listener", error))?;
         Ok(Running {
             server: self,
@@ -257,7 +259,8 @@ impl Running {
     /// Says how to connect, and on a first start what root's password is.
     fn announce(&self, settings: &Settings, welcome: Option<&str>) {
         let mysql = self.mysql.address();
-        let admin = self.admin.address().unwrap_or(settings.admin_listen);
+        let admin = self.admin.address();
+        let scheme = if settings.admin_tls { "https" } else { "http" };
         let port = mysql.port();
         let first_start = welcome.map_or_else(String::new, |welcome| {
             format!(
@@ -269,7 +272,7 @@ impl Running {
             format!("  Redis  {}\n", redis.address())
         });
         let text = format!(
-            "ManxDB {} serves {}\n  MySQL  {mysql}\n{redis}  admin  http://{admin}/\n{first_start}",
+            "ManxDB {} serves {}\n  MySQL  {mysql}\n{redis}  admin  {scheme}://{admin}/\n{first_start}",
             env!("CARGO_PKG_VERSION"),
             self.server.store.place(settings),
         );

@@ -1,4 +1,4 @@
-//! The admin listener: health, version, metrics, slow statements and online backup over HTTP.
+//! The admin listener: health, version, metrics, slow statements and online backup over HTTP or HTTPS.
 //!
 //! | path | answer |
 //! |---|---|
@@ -17,6 +17,7 @@
 //! from elsewhere ([`login`]); numbers and states to all. The listener is on loopback unless told otherwise.
 
 mod health;
+mod http;
 mod login;
 mod metrics_text;
 mod ownership_page;

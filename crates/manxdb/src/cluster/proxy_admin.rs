@@ -50,7 +50,7 @@ pub fn serve(address: SocketAddr, meter: Arc<ClientMeter>) -> Result<AdminServer
             "mysql_version": SERVER_VERSION,
         }),
     };
-    AdminServer::start(listener, sources)
+    AdminServer::start(listener, None, sources)
         .map_err(|error| Fault::io("cannot start the admin listener", error))
 }
 

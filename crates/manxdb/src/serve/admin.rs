@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use manxdb_gateway::admin::{AdminSources, Gauge, HealthReport};
 use manxdb_gateway::mysql::{SERVER_VERSION, check_password};
 use manxdb_gateway::redis::RedisCounters;
+use manxdb_gateway::tls;
 use manxdb_sql::session::{
     Instance, KindLatency, LATENCY_BOUNDS_MICROS, MetricsSnapshot, STATEMENT_KINDS, SlowStatement,
 };
@@ -15,11 +16,15 @@ use serde_json::{Value, json};
 
 use super::health::StoreHealth;
 use super::store::Store;
+use crate::config::Settings;
 use crate::fault::Fault;
 use crate::process::random_secret;
 
 /// File in the data directory that holds the secret of the admin listener.
 pub const TOKEN_FILE: &str = "admin-token";
+/// File in the data directory with the certificate that the admin listener shows; none where it speaks
+/// plain HTTP. `manxdb backup` takes no other one for the server.
+pub const CERTIFICATE_FILE: &str = "admin-cert.pem";
 
 /// Connects the admin listener to the rooms of this server.
 ///
@@ -96,6 +101,25 @@ fn redis_writes(redis: &RedisCounters) -> HealthReport {
         let why = format!("only to read for Redis clients: {why}");
         HealthReport::degraded(why, "")
     })
+}
+
+/// Says in the data directory what certificate the admin listener shows, if it does.
+///
+/// # Errors
+/// The certificate cannot be read, or the file not be written.
+pub fn tell_certificate(settings: &Settings) -> Result<(), Fault> {
+    let told = settings.data.join(CERTIFICATE_FILE);
+    let done = if settings.admin_tls {
+        let own = settings.data.join(tls::CERTIFICATE_FILE);
+        let given = settings.tls.as_ref().map(|(certificate, _)| certificate);
+        std::fs::copy(given.unwrap_or(&own), &told).map(|_| ())
+    } else {
+        match std::fs::remove_file(&told) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
+    };
+    done.map_err(|error| Fault::io(format!("cannot write {}", told.display()), error))
 }
 
 /// A new secret each start, readable by the server's own user only.
