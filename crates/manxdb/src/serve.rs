@@ -35,6 +35,7 @@ use manxdb_storage::Durability;
 use manxdb_txn::{CommitPath, IsolationLevel};
 
 use crate::cli::{DurabilityChoice, IsolationChoice, ServeArgs};
+use crate::cluster::replication::Replication;
 use crate::config::{self, Rows, Settings};
 use crate::fault::Fault;
 use crate::notify::notify;
@@ -148,6 +149,8 @@ struct Server {
     store: Arc<Store>,
     instance: Arc<Instance>,
     host: Arc<ProcessHost>,
+    /// The cluster that it belongs to, if it replicates.
+    replication: Option<Arc<Replication>>,
 }
 
 impl Server {
@@ -174,6 +177,7 @@ impl Server {
             store: Arc::new(store),
             instance,
             host,
+            replication: None,
         })
     }
 
@@ -198,10 +202,7 @@ impl Server {
         redis: Option<TcpListener>,
         admin: TcpListener,
     ) -> Result<Running, Fault> {
-        let tls = match &settings.tls {
-            Some((certificate, key)) => tls::from_files(certificate, key)?,
-            None => tls::self_signed(&settings.data, &own_names())?,
-        };
+        let tls = certificate(settings)?;
         let options = MysqlOptions {
             cursor_memory_bytes: settings.statement_memory_bytes,
             tls: Some(Arc::clone(&tls)),
@@ -229,6 +230,7 @@ impl Server {
             Arc::clone(&self.instance),
             health,
             redis_counters,
+            self.replication.clone(),
             Arc::clone(&stopping),
         )?;
         admin::tell_certificate(settings)?;
@@ -392,6 +394,14 @@ fn instance_options(settings: &Settings) -> InstanceOptions {
         hostname: hostname(),
         data_directory: format!("{}/", directory.display()),
     }
+}
+
+/// What all listeners of this server show.
+fn certificate(settings: &Settings) -> Result<Arc<rustls::ServerConfig>, Fault> {
+    Ok(match &settings.tls {
+        Some((certificate, key)) => tls::from_files(certificate, key)?,
+        None => tls::self_signed(&settings.data, &own_names())?,
+    })
 }
 
 /// What clients on this machine and others may call it.

@@ -12,7 +12,7 @@ use super::health::{HealthReport, HealthState};
 use super::http::{Answer, HttpServer, Request};
 use super::login::{self, LogIn, Origin};
 use super::metrics_text::{self, Gauge};
-use super::{ownership_page, page, redis_page, views_page};
+use super::{ownership_page, page, redis_page, replication_page, views_page};
 
 /// What a request without a login is told.
 const LOG_IN: &str = "log in with an account that has the privilege PROCESS; \
@@ -40,6 +40,10 @@ pub struct AdminSources {
     /// Materialized views, where there are some: `views` with what each holds and has done, and
     /// `views_memory`. No value of a row is in it.
     pub views: Option<Box<dyn Fn() -> Value + Send + Sync>>,
+    /// The cluster that replicates and that this process belongs to, where it does: `nodes` with role, state
+    /// and backlog of each, the view, `commands` by the way in which they were completed, and what is
+    /// `lacking`. Nothing of what clients have written is in it.
+    pub replication: Option<Box<dyn Fn() -> Value + Send + Sync>>,
     /// Answers `POST /backup`.
     pub backup: Box<MakeBackup>,
     /// Secret that `POST /backup` must bring.
@@ -124,6 +128,7 @@ fn get(request: &Request, path: &str, sources: &AdminSources) -> Answer {
         "/redis" => redis(sources, wants_json(request)),
         "/ownership" => ownership(sources, wants_json(request)),
         "/views" => views(sources, wants_json(request)),
+        "/replication" => replication(sources, wants_json(request)),
         "/" => Answer::page(page::render(
             &sources.version,
             &(sources.health)(),
@@ -172,12 +177,24 @@ fn views(sources: &AdminSources, wants_json: bool) -> Answer {
     }
 }
 
+fn replication(sources: &AdminSources, wants_json: bool) -> Answer {
+    match &sources.replication {
+        None => Answer::text(404, "no cluster that replicates (CURP) is here\n"),
+        Some(replication) if wants_json => Answer::json(200, &replication()),
+        Some(replication) => Answer::page(replication_page::render(&replication())),
+    }
+}
+
 /// Pages about parts of this server, and what they are called.
 fn parts(sources: &AdminSources) -> Vec<(&'static str, &'static str)> {
     let all = [
         (sources.ownership.is_some(), ("/ownership", "Ownership")),
         (sources.views.is_some(), ("/views", "Views")),
         (sources.redis.is_some(), ("/redis", "Redis")),
+        (
+            sources.replication.is_some(),
+            ("/replication", "Replication"),
+        ),
     ];
     let here = all.into_iter().filter(|(is_here, _)| *is_here);
     here.map(|(_, page)| page).collect()

@@ -38,6 +38,9 @@ fn start_with(tls: Option<Arc<ServerConfig>>, health: HealthReport) -> (AdminSer
         views: Some(Box::new(
             || json!({ "views": [{ "name": "d.by_user", "state": "usable", "hits": 7 }] }),
         )),
+        replication: Some(Box::new(
+            || json!({ "nodes": [{ "number": 1, "role": "server", "state": "master" }] }),
+        )),
         backup: Box::new(|directory, label| Ok(json!({ "directory": directory, "label": label }))),
         token: "secret".into(),
         version: json!({ "version": "1.2.3" }),
@@ -87,6 +90,12 @@ fn health_version_metrics_and_slow_statements_are_answered() {
     let views = get(address, "/views");
     assert!(views.contains("<td>d.by_user</td>"), "{views}");
     assert!(get(address, "/").contains("<a href=\"/views\">Views</a>"));
+    assert!(get(address, "/").contains("<a href=\"/replication\">Replication</a>"));
+    let replication = get(address, "/replication");
+    assert!(
+        replication.contains("<span class=\"state serving\">master</span>"),
+        "{replication}"
+    );
     assert!(get(address, "/nothing").starts_with("HTTP/1.1 404"));
 }
 
@@ -159,7 +168,14 @@ fn statements_are_read_by_the_machine_itself_or_with_a_login() {
             assert!(!answer.contains("SLEEP"), "{answer}");
         }
     }
-    for path in ["/healthz", "/readyz", "/version", "/metrics", "/console.js"] {
+    for path in [
+        "/healthz",
+        "/readyz",
+        "/version",
+        "/metrics",
+        "/replication",
+        "/console.js",
+    ] {
         let answer = ask_as(path, rebound);
         assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
     }

@@ -15,7 +15,9 @@ use manxdb_sql::session::{
 use serde_json::{Value, json};
 
 use super::health::StoreHealth;
+use super::pass_on::{FindMaster, Whereabouts};
 use super::store::Store;
+use crate::cluster::replication::Replication;
 use crate::config::Settings;
 use crate::fault::Fault;
 use crate::process::random_secret;
@@ -36,10 +38,12 @@ pub fn sources(
     instance: Arc<Instance>,
     health: Arc<StoreHealth>,
     redis: Option<Arc<RedisCounters>>,
+    replication: Option<Arc<Replication>>,
     stopping: Arc<AtomicBool>,
 ) -> Result<AdminSources, Fault> {
     let token = random_secret()?;
     write_token(data, &token)?;
+    let replication_page = replication.clone();
     let (redis_page, redis_health) = (redis.clone(), redis.clone());
     let health_stats = Arc::clone(&health);
     let store_health = Arc::clone(&store);
@@ -70,6 +74,9 @@ pub fn sources(
             if let Some(counters) = &redis {
                 gauges.extend(super::redis::gauges(counters));
             }
+            if let Some(replication) = &replication {
+                gauges.extend(replication.gauges());
+            }
             gauges
         }),
         slow: Box::new(move || {
@@ -85,14 +92,58 @@ pub fn sources(
         })),
         ownership: Some(Box::new(move || ownership(&owners))),
         views: Some(Box::new(move || views(&view_instance))),
+        replication: replication_page.map(shown),
         backup: Box::new(move |directory, label| store.back_up(directory, label)),
         token,
-        version: json!({
-            "name": "ManxDB",
-            "version": env!("CARGO_PKG_VERSION"),
-            "mysql_version": SERVER_VERSION,
-        }),
+        version: version(),
     })
+}
+
+/// What a server that is not the master of its cluster shows: the cluster, and whether statements come to the
+/// master through it. No rows are here, so that nobody has to log in.
+///
+/// # Errors
+/// The system has no randomness to give.
+pub fn follower_sources(
+    replication: Arc<Replication>,
+    find: FindMaster,
+) -> Result<AdminSources, Fault> {
+    let seen = Arc::clone(&replication);
+    Ok(AdminSources {
+        health: Box::new(move || match find() {
+            Whereabouts::At(_) => HealthReport::ok(),
+            Whereabouts::Here => {
+                HealthReport::unavailable("this server is to be master, and loads its rows", "")
+            }
+            Whereabouts::Unknown => HealthReport::unavailable(
+                "there is no master that this server knows",
+                "manxdb cluster status says what the cluster lacks",
+            ),
+        }),
+        gauges: Box::new(move || seen.gauges()),
+        slow: Box::new(|| json!([])),
+        redis: None,
+        log_in: None,
+        ownership: None,
+        views: None,
+        replication: Some(shown(replication)),
+        backup: Box::new(|_, _| Err("this server is not the master, and has no rows".to_owned())),
+        token: random_secret()?,
+        version: version(),
+    })
+}
+
+fn version() -> Value {
+    json!({
+        "name": "ManxDB",
+        "version": env!("CARGO_PKG_VERSION"),
+        "mysql_version": SERVER_VERSION,
+    })
+}
+
+/// A cluster as a page.
+fn shown(replication: Arc<Replication>) -> Box<dyn Fn() -> Value + Send + Sync> {
+    Box::new(move || replication.page())
 }
 
 /// Whether the writes of Redis clients are taken.
