@@ -60,11 +60,15 @@ pub fn render(replication: &Value) -> String {
 }
 
 /// What an acknowledgement says in the durability mode.
-fn promise(replication: &Value) -> &'static str {
+fn promise(replication: &Value) -> String {
     match replication.get("durability").and_then(Value::as_str) {
-        Some("fsync") => "what is acknowledged is on the disks of the master and all backups",
+        Some("fsync") => {
+            "what is acknowledged is on the disks of the master and all backups".to_owned()
+        }
         _ => {
-            "what is acknowledged is in the memory of so many processes that these faults lose none of it"
+            let processes =
+                number(replication, "faults").map_or(1, |faults| faults.saturating_add(1));
+            format!("what is acknowledged is in the memory of {processes} processes")
         }
     }
 }
@@ -123,9 +127,9 @@ fn nodes(html: &mut String, replication: &Value) {
         html.push_str("</tr>");
     }
     html.push_str(
-        "</table></div><p><small>Applied: commands that a server knows to be on all backups. Backlog: commands \
-         of the master's log that a backup does not have. Not on disk: records of the log that wait for a \
-         disk.</small></p>",
+        "</table></div><p><small>Applied: commands of the log that a server has applied; all backups have \
+         them. Backlog: commands of the master's log that a backup does not have. Not on disk: records of \
+         the log that wait for a disk.</small></p>",
     );
 }
 
@@ -195,7 +199,7 @@ mod tests {
             "not_synced": 5, "not_collected": 6, "updates_before_sync": 31, "updates_after_sync": 9,
             "nodes": [
                 { "number": 0, "role": "coordinator", "address": "10.0.0.1:7400", "state": "coordinates" },
-                { "number": 1, "role": "server", "address": "10.0.0.2:7401", "state": "master", "applied": 40, "not_on_disk": 2 },
+                { "number": 1, "role": "server", "address": "10.0.0.2:7401", "state": "master", "not_on_disk": 2 },
                 { "number": 2, "role": "server", "address": "10.0.0.3:7402", "state": "backup", "applied": 38, "backlog": 4, "not_on_disk": 0 },
             ],
         }));
@@ -204,7 +208,7 @@ mod tests {
             "Epoch <b>3</b>, list of witnesses <b>2</b>.",
             "The cluster lacks nothing.",
             "<tr><td>1 <small>(this one)</small></td><td>server</td><td><span class=\"state serving\">master</span></td>\
-             <td>10.0.0.2:7401</td><td class=\"number\">40</td><td class=\"number\"></td><td class=\"number\">2</td>",
+             <td>10.0.0.2:7401</td><td class=\"number\"></td><td class=\"number\"></td><td class=\"number\">2</td>",
             "<td class=\"number\">38</td><td class=\"number\">4</td><td class=\"number\">0</td>",
             "<td class=\"number\">30</td><td class=\"number\">75 %</td>",
             "<td class=\"number\">1</td><td class=\"number\">2 %</td>",
@@ -221,6 +225,7 @@ mod tests {
     #[test]
     fn a_cluster_of_which_nothing_answers_says_so_without_markup_of_others() {
         let html = render(&json!({
+            "durability": "memory", "faults": 2,
             "lacking": ["unavailable: there is <no> master"],
             "nodes": [{ "number": 1, "role": "<b>", "state": null }],
         }));
@@ -229,6 +234,7 @@ mod tests {
             "<td>&lt;b&gt;</td><td><span class=\"state stopped\">does not answer</span></td>",
             "The coordinator names no view.",
             "No master answers.",
+            "in the memory of 3 processes",
         ] {
             assert!(html.contains(piece), "{piece}: {html}");
         }

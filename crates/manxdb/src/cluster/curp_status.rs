@@ -90,7 +90,7 @@ pub struct NodeOverview {
     pub address: SocketAddr,
     /// What it does now: master, backup, witness, spare, or what it says; nothing when it does not answer.
     pub state: Option<String>,
-    /// So many commands of the log are executed and on all backups, as a server knows.
+    /// So many commands of the log a server that is not the master has applied; all backups have them.
     pub applied: Option<u64>,
     /// So many commands of the master's log a backup does not have, as the master knows.
     pub backlog: Option<u64>,
@@ -122,7 +122,8 @@ impl Overview {
                     let says = note(status, STATE).unwrap_or_default();
                     does(answers, node.number).unwrap_or(says).to_owned()
                 }),
-                applied: number("applied"),
+                // A master's own is of the time before it became that.
+                applied: number("applied").filter(|_| master != Some(node.number)),
                 backlog: of_node.map(|(_, commands)| *commands),
                 not_on_disk: number("not on disk"),
             }
