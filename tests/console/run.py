@@ -4,12 +4,16 @@
 """
 
 import base64
+import json
 import os
 import re
 import shutil
+import ssl
 import subprocess
+import sys
 import tempfile
 import threading
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -18,6 +22,10 @@ import pymysql
 
 from harness.checks import Skip, check, expect, main
 from harness.servers import PASSWORD, Manxdb
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "curp"))
+
+from processes import SqlCluster  # noqa: E402
 
 # Milliseconds that the page believes to have passed: some of its periods.
 BUDGET_MS = 9000
@@ -168,17 +176,23 @@ def the_console_is_readable_light_and_dark():
         light_and_dark(f"http://127.0.0.1:{server.admin_port}/", scratch, "console", 20_000)
 
 
-def asked(server, path, user=None, host="db.example"):
+def asked(server, path, user=None, host="db.example", tls=None):
     """Status of a request under a name that is not this machine's."""
-    request = urllib.request.Request(f"http://127.0.0.1:{server.admin_port}{path}", headers={"Host": host})
+    return answered(server, path, user, host, tls)[0]
+
+
+def answered(server, path, user=None, host="db.example", tls=None):
+    """Status and text; over TLS with `tls`, which says whom to trust."""
+    scheme = "https" if tls else "http"
+    request = urllib.request.Request(f"{scheme}://127.0.0.1:{server.admin_port}{path}", headers={"Host": host})
     if user:
         encoded = base64.b64encode(f"{user}:{PASSWORD}".encode()).decode()
         request.add_header("Authorization", f"Basic {encoded}")
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            return answer.status
+        with urllib.request.urlopen(request, timeout=PATIENCE, context=tls) as answer:
+            return answer.status, answer.read().decode()
     except urllib.error.HTTPError as refused:
-        return refused.code
+        return refused.code, refused.read().decode()
 
 
 @check
@@ -195,6 +209,90 @@ def from_elsewhere_statements_are_read_with_the_privilege_process_alone():
                    [401, 401, 401, 200, 200], path)
             expect(asked(server, path, host="localhost:8088"), 200)
         expect(asked(server, "/metrics"), 200)
+
+
+@check
+def over_tls_the_listener_shows_the_certificate_of_mysql_and_takes_no_plain_request():
+    """Who trusts that certificate reads after a login; plain HTTP is told where to go; backups find the way."""
+    with Manxdb(os.environ["MANXDB_TEST_BINARY"], ["--admin-tls"]) as server:
+        link = pymysql.connect(host="127.0.0.1", port=server.port, user="root", password=PASSWORD, autocommit=True)
+        with link.cursor() as cursor:
+            cursor.execute(f"CREATE USER reader IDENTIFIED BY '{PASSWORD}'")
+        trusted = ssl.create_default_context(cafile=server.data / "server-cert.pem")
+        expect(answered(server, "/readyz", tls=trusted), (200, "ready\n"))
+        expect([asked(server, "/slow", user, tls=trusted) for user in (None, "reader", "root")], [401, 401, 200])
+        expect(asked(server, "/slow", host=f"127.0.0.1:{server.admin_port}", tls=trusted), 200)
+        status, told = answered(server, "/slow", "root")
+        expect((status, "https://db.example/slow" in told), (400, True), told)
+        try:
+            answered(server, "/readyz", tls=ssl.create_default_context())
+            raise AssertionError("a certificate that nobody trusts was taken")
+        except urllib.error.URLError as refused:
+            expect("CERTIFICATE_VERIFY_FAILED" in str(refused), True, str(refused))
+        into = server.directory / "backups"
+        backup = [str(server.binary), "backup", "create", str(into), "--label", "one", "--data", str(server.data),
+                  "--admin", f"127.0.0.1:{server.admin_port}"]
+        done = subprocess.run(backup, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        expect((done.returncode, "backup 'one' is in" in done.stdout), (0, True), done.stdout + done.stderr)
+
+
+def fetch(address, accept="text/html"):
+    """The text of a page."""
+    request = urllib.request.Request(address, headers={"Accept": accept})
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        return answer.read().decode()
+
+
+def admin_of(cluster, number):
+    """Where the admin listener of a node is: at a port of the system's choice, as its log says."""
+    return "http://" + re.findall(r"admin=(127\.0\.0\.1:\d+)", (cluster.data_of(number) / "log").read_text())[-1]
+
+
+def number_of(metrics, name):
+    """A metric's value; None when it is not there."""
+    found = re.search(rf"^manxdb_curp_{re.escape(name)} (\d+)$", metrics, re.MULTILINE)
+    return int(found.group(1)) if found else None
+
+
+@check
+def the_page_of_replication_shows_roles_and_the_numbers_of_metrics():
+    """At the master the numbers are those of /metrics once all backups have all; a backup shows the same cluster."""
+    cluster = SqlCluster(suspect_ms=4000)  # no other master while the machine is busy
+    try:
+        cluster.wait_whole()
+        master, _ = cluster.master()
+        link = pymysql.connect(host="127.0.0.1", port=cluster.mysql_port(master), user="root", password="", autocommit=True)
+        with link.cursor() as cursor:
+            cursor.execute("CREATE DATABASE console")
+            cursor.execute("CREATE TABLE console.t (id INT PRIMARY KEY, x VARCHAR(20))")
+            for number in range(20):
+                cursor.execute(f"INSERT INTO console.t VALUES ({number}, 'canary')")
+        address = admin_of(cluster, master)
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            page = json.loads(fetch(f"{address}/replication", "application/json"))
+            metrics = fetch(f"{address}/metrics")
+            backlogs = [(node["number"], node["backlog"]) for node in page["nodes"] if node["backlog"] is not None]
+            told = [page["not_synced"], *page["commands"].values(), page["updates_before_sync"], page["epoch"], *backlogs[0][1:]]
+            same = [number_of(metrics, name) for name in (
+                "not_synced_commands", *(f'commands_total{{way="{way}"}}' for way in page["commands"]),
+                'updates_total{when="before sync"}', "epoch", f'backlog_commands{{node="{backlogs[0][0]}"}}')]
+            if told == same and page["not_synced"] == 0 and sum(page["commands"].values()) >= 20:
+                break
+            expect(time.monotonic() < deadline, True, f"{page} is not what metrics say:\n{metrics}")
+            time.sleep(0.1)
+        states = sorted(node["state"] for node in page["nodes"])
+        expect(states, ["backup", "coordinates", "master", "spare", "spare", "witness"])
+        expect((page["durability"], page["faults"], page["lacking"]), ("memory", 1, []))
+        backup, = [node["number"] for node in page["nodes"] if node["state"] == "backup"]
+        shown = fetch(f"{admin_of(cluster, backup)}/replication")
+        own = rf'<td>{backup} <small>\(this one\)</small></td><td>server</td><td><span class="state serving">backup</span>'
+        expect(bool(re.search(own, shown)) and ">master</span>" in shown and "canary" not in shown, True, shown)
+        expect(fetch(f"{admin_of(cluster, backup)}/readyz"), "ready\n")
+        with tempfile.TemporaryDirectory() as scratch:
+            light_and_dark(f"{address}/replication", scratch, "replication", 8_000)
+    finally:
+        cluster.close()
 
 
 if __name__ == "__main__":

@@ -124,8 +124,8 @@ class Processes:
 class SqlCluster(Processes):
     """One that replicates SQL's rows."""
 
-    def __init__(self, *more):
-        super().__init__("--mysql-port", "--sql", *more)
+    def __init__(self, *more, **options):
+        super().__init__("--mysql-port", "--sql", *more, **options)
 
     def mysql_port(self, server):
         """Where MySQL clients reach a server."""

@@ -23,6 +23,7 @@ pub mod password_key;
 pub mod redis;
 mod spill;
 pub mod tls;
+mod transport;
 
 pub use host::ProcessHost;
 pub use spill::SpillDirectory;

@@ -1,4 +1,4 @@
-//! Certificates of the MySQL listener.
+//! The certificate that all listeners of a server show.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,6 +8,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::key_files::{self, KeyFileError, Readers};
+
+/// The self-signed certificate in the data directory.
+pub const CERTIFICATE_FILE: &str = "server-cert.pem";
 
 /// Server configuration from a PEM certificate chain and its PEM private key.
 ///
@@ -41,7 +44,7 @@ pub fn from_files(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, K
 /// # Errors
 /// [`KeyFileError`] names the file at fault.
 pub fn self_signed(directory: &Path, names: &[String]) -> Result<Arc<ServerConfig>, KeyFileError> {
-    let certificate = directory.join("server-cert.pem");
+    let certificate = directory.join(CERTIFICATE_FILE);
     let key = directory.join("server-key.pem");
     if !certificate.exists() || !key.exists() {
         let made = rcgen::generate_simple_self_signed(names.to_vec())

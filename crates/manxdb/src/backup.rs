@@ -8,11 +8,17 @@ use std::time::Duration;
 
 use manxdb_storage::backup::{self, Manifest};
 use manxdb_storage::{Options, RocksEngine, StorageError};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
-use crate::cli::BackupCommand;
+use crate::cli::{BackupCommand, TlsMode};
 use crate::fault::Fault;
-use crate::serve::TOKEN_FILE;
+use crate::serve::{CERTIFICATE_FILE, TOKEN_FILE};
+use crate::sql::Stream;
+
+/// How long a listener may take to accept.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs one backup command.
 ///
@@ -83,12 +89,17 @@ fn ask_server(
     let token = std::fs::read_to_string(&token_file)
         .map_err(|error| Fault::io(format!("cannot read {}", token_file.display()), error))?;
     let body = json!({ "directory": directory, "label": label }).to_string();
-    let answer = post(admin, &token, &body).map_err(|error| {
+    let silent = |error| {
+        let what = "a server uses the data directory, but its admin listener";
         Fault::io(
-            format!("a server uses the data directory, but its admin listener {admin} does not answer (see --admin)"),
+            format!("{what} {admin} does not answer (see --admin)"),
             error,
         )
-    })?;
+    };
+    let connected = TcpStream::connect_timeout(&admin, CONNECT_PATIENCE).map_err(silent)?;
+    let mut stream = Stream::Plain(connected);
+    speak_tls(&mut stream, data, admin)?;
+    let answer = post(&mut stream, admin, &token, &body).map_err(silent)?;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     let body: Value = serde_json::from_str(body).unwrap_or_default();
     if !head.starts_with("HTTP/1.1 200") {
@@ -100,17 +111,41 @@ fn ask_server(
         .map_err(|error| Fault::Other(format!("the server's answer is not understood: {error}")))
 }
 
-fn post(admin: SocketAddr, token: &str, body: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect_timeout(&admin, Duration::from_secs(5))?;
+/// Speaks TLS where the server has left its certificate in the data directory, and with no other server:
+/// the token comes next.
+fn speak_tls(stream: &mut Stream, data: &Path, admin: SocketAddr) -> Result<(), Fault> {
+    let file = data.join(CERTIFICATE_FILE);
+    if !file.exists() {
+        return Ok(());
+    }
+    let unreadable = |error| Fault::Other(format!("cannot read {}: {error}", file.display()));
+    let expected = CertificateDer::from_pem_file(&file).map_err(unreadable)?;
+    stream.start_tls(&admin.ip().to_string(), TlsMode::Required, None)?;
+    if stream.server_certificate() == Some(&expected) {
+        return Ok(());
+    }
+    Err(Fault::Other(format!(
+        "the admin listener {admin} shows another certificate than {}: it is another server's (see --admin)",
+        file.display()
+    )))
+}
+
+fn post(
+    stream: &mut Stream,
+    admin: SocketAddr,
+    token: &str,
+    body: &str,
+) -> std::io::Result<String> {
     let length = body.len();
     write!(
         stream,
         "POST /backup HTTP/1.0\r\nHost: {admin}\r\nAuthorization: Bearer {token}\r\n\
          Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
     )?;
+    stream.flush()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
-    Ok(answer.replacen("HTTP/1.0", "HTTP/1.1", 1))
+    Ok(answer)
 }
 
 fn verify(directory: &Path) -> Result<ExitCode, Fault> {

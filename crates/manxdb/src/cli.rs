@@ -219,6 +219,9 @@ pub struct SettingsArgs {
     /// Where health, metrics and slow statements are served over HTTP [default: 127.0.0.1:8088]
     #[arg(long, env = "MANXDB_ADMIN_LISTEN", value_name = "ADDRESS:PORT")]
     pub admin_listen: Option<SocketAddr>,
+    /// Serve the admin listener over HTTPS alone, with the certificate of the MySQL listener [default: false]
+    #[arg(long, env = "MANXDB_ADMIN_TLS", num_args = 0..=1, default_missing_value = "true", value_name = "BOOL", require_equals = true)]
+    pub admin_tls: Option<bool>,
     /// On the first start, create root without a password
     #[arg(long, env = "MANXDB_INSECURE", num_args = 0..=1, default_missing_value = "true", value_name = "BOOL", require_equals = true)]
     pub insecure: Option<bool>,

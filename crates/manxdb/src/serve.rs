@@ -12,7 +12,7 @@ mod replicated;
 mod store;
 mod vault;
 
-pub use admin::TOKEN_FILE;
+pub use admin::{CERTIFICATE_FILE, TOKEN_FILE};
 use health::{HealthThreads, StoreHealth};
 use store::Store;
 
@@ -35,6 +35,7 @@ use manxdb_storage::Durability;
 use manxdb_txn::{CommitPath, IsolationLevel};
 
 use crate::cli::{DurabilityChoice, IsolationChoice, ServeArgs};
+use crate::cluster::replication::Replication;
 use crate::config::{self, Rows, Settings};
 use crate::fault::Fault;
 use crate::notify::notify;
@@ -148,6 +149,8 @@ struct Server {
     store: Arc<Store>,
     instance: Arc<Instance>,
     host: Arc<ProcessHost>,
+    /// The cluster that it belongs to, if it replicates.
+    replication: Option<Arc<Replication>>,
 }
 
 impl Server {
@@ -174,6 +177,7 @@ impl Server {
             store: Arc::new(store),
             instance,
             host,
+            replication: None,
         })
     }
 
@@ -198,10 +202,7 @@ impl Server {
         redis: Option<TcpListener>,
         admin: TcpListener,
     ) -> Result<Running, Fault> {
-        let tls = match &settings.tls {
-            Some((certificate, key)) => tls::from_files(certificate, key)?,
-            None => tls::self_signed(&settings.data, &own_names())?,
-        };
+        let tls = certificate(settings)?;
         let options = MysqlOptions {
             cursor_memory_bytes: settings.statement_memory_bytes,
             tls: Some(Arc::clone(&tls)),
@@ -211,6 +212,7 @@ impl Server {
         let instance = Arc::clone(&self.instance);
         let mysql = MysqlServer::start(mysql, instance, Arc::clone(&self.host), options)
             .map_err(|error| Fault::io("cannot start the MySQL listener", error))?;
+        let admin_tls = settings.admin_tls.then(|| Arc::clone(&tls));
         let redis = match (redis, &settings.redis) {
             (Some(listener), Some(redis)) => {
                 Some(redis::start(listener, tls, redis, settings, &self.store)?)
@@ -228,9 +230,11 @@ impl Server {
             Arc::clone(&self.instance),
             health,
             redis_counters,
+            self.replication.clone(),
             Arc::clone(&stopping),
         )?;
-        let admin = AdminServer::start(admin, sources)
+        admin::tell_certificate(settings)?;
+        let admin = AdminServer::start(admin, admin_tls, sources)
             .map_err(|error| Fault::io("cannot start the admin listener", error))?;
         Ok(Running {
             server: self,
@@ -257,7 +261,8 @@ impl Running {
     /// Says how to connect, and on a first start what root's password is.
     fn announce(&self, settings: &Settings, welcome: Option<&str>) {
         let mysql = self.mysql.address();
-        let admin = self.admin.address().unwrap_or(settings.admin_listen);
+        let admin = self.admin.address();
+        let scheme = if settings.admin_tls { "https" } else { "http" };
         let port = mysql.port();
         let first_start = welcome.map_or_else(String::new, |welcome| {
             format!(
@@ -269,7 +274,7 @@ impl Running {
             format!("  Redis  {}\n", redis.address())
         });
         let text = format!(
-            "ManxDB {} serves {}\n  MySQL  {mysql}\n{redis}  admin  http://{admin}/\n{first_start}",
+            "ManxDB {} serves {}\n  MySQL  {mysql}\n{redis}  admin  {scheme}://{admin}/\n{first_start}",
             env!("CARGO_PKG_VERSION"),
             self.server.store.place(settings),
         );
@@ -416,6 +421,14 @@ fn instance_options(settings: &Settings) -> InstanceOptions {
         hostname: hostname(),
         data_directory: format!("{}/", directory.display()),
     }
+}
+
+/// What all listeners of this server show.
+fn certificate(settings: &Settings) -> Result<Arc<rustls::ServerConfig>, Fault> {
+    Ok(match &settings.tls {
+        Some((certificate, key)) => tls::from_files(certificate, key)?,
+        None => tls::self_signed(&settings.data, &own_names())?,
+    })
 }
 
 /// What clients on this machine and others may call it.

@@ -36,7 +36,13 @@ pub struct Origin<'a> {
 pub fn is_open(path: &str) -> bool {
     matches!(
         path,
-        "/healthz" | "/readyz" | "/version" | "/metrics" | "/console.css" | "/console.js"
+        "/healthz"
+            | "/readyz"
+            | "/version"
+            | "/metrics"
+            | "/replication"
+            | "/console.css"
+            | "/console.js"
     )
 }
 

@@ -1,4 +1,4 @@
-//! The admin listener: health, version, metrics, slow statements and online backup over HTTP.
+//! The admin listener: health, version, metrics, slow statements and online backup over HTTP or HTTPS.
 //!
 //! | path | answer |
 //! |---|---|
@@ -11,17 +11,20 @@
 //! | `GET /redis` | keys, memory, loads, waits and slow commands of Redis clients; JSON for who accepts that only |
 //! | `GET /ownership` | whose the rows of each table are, as a picture, and requests to forget; JSON for who accepts that only |
 //! | `GET /views` | materialized views: what they hold, and how often they answered; JSON for who accepts that only |
+//! | `GET /replication` | a cluster that replicates: roles, view, how commands are completed, backlogs; JSON for who accepts that only |
 //! | `POST /backup` | starts a backup; needs the token in the data directory, loopback only |
 //!
 //! Statements, tables and keys are shown to the machine itself, and to accounts with the privilege PROCESS
 //! from elsewhere ([`login`]); numbers and states to all. The listener is on loopback unless told otherwise.
 
 mod health;
+mod http;
 mod login;
 mod metrics_text;
 mod ownership_page;
 mod page;
 mod redis_page;
+mod replication_page;
 mod server;
 mod views_page;
 

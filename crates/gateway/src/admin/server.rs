@@ -1,32 +1,22 @@
-//! The HTTP listener and its routes.
+//! What the admin listener answers to which path.
 
-use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
+use rustls::ServerConfig;
 use serde_json::{Value, json};
-use tiny_http::{Header, Method, Request, Response, Server};
 
 use super::health::{HealthReport, HealthState};
+use super::http::{Answer, HttpServer, Request};
 use super::login::{self, LogIn, Origin};
 use super::metrics_text::{self, Gauge};
-use super::{ownership_page, page, redis_page, views_page};
-
-/// Pause between two looks at the stop flag, and between upkeeps of histograms.
-const TICK: Duration = Duration::from_secs(1);
-/// Longest body of a request, bytes.
-const BODY_MAX: u64 = 64 * 1024;
+use super::{ownership_page, page, redis_page, replication_page, views_page};
 
 /// What a request without a login is told.
 const LOG_IN: &str = "log in with an account that has the privilege PROCESS; \
                       only from the machine itself, by address or as localhost, no login is needed\n";
-/// How to log in, for browsers.
-const CHALLENGE: &str = "Basic realm=\"ManxDB\", charset=\"UTF-8\"";
 
 /// Writes a backup with a label into a directory and describes it.
 pub type MakeBackup = dyn Fn(&Path, &str) -> Result<Value, String> + Send + Sync;
@@ -50,6 +40,10 @@ pub struct AdminSources {
     /// Materialized views, where there are some: `views` with what each holds and has done, and
     /// `views_memory`. No value of a row is in it.
     pub views: Option<Box<dyn Fn() -> Value + Send + Sync>>,
+    /// The cluster that replicates and that this process belongs to, where it does: `nodes` with role, state
+    /// and backlog of each, the view, `commands` by the way in which they were completed, and what is
+    /// `lacking`. Nothing of what clients have written is in it.
+    pub replication: Option<Box<dyn Fn() -> Value + Send + Sync>>,
     /// Answers `POST /backup`.
     pub backup: Box<MakeBackup>,
     /// Secret that `POST /backup` must bring.
@@ -58,136 +52,59 @@ pub struct AdminSources {
     pub version: Value,
 }
 
-/// A running admin listener.
+/// A running admin listener; it ends when it is dropped.
 pub struct AdminServer {
-    server: Arc<Server>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    http: HttpServer,
 }
 
 impl AdminServer {
-    /// Answers the requests of `listener` until it is dropped.
+    /// Answers the requests of `listener` until it is dropped; with `tls`, to clients that speak it alone.
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn start(listener: TcpListener, sources: AdminSources) -> Result<Self, std::io::Error> {
+    pub fn start(
+        listener: TcpListener,
+        tls: Option<Arc<ServerConfig>>,
+        sources: AdminSources,
+    ) -> Result<Self, std::io::Error> {
         if sources.log_in.is_some() {
             refused_reads().increment(0); // so that it is served from the start
         }
-        let server = Server::from_listener(listener, None).map_err(std::io::Error::other)?;
-        let server = Arc::new(server);
-        let stop = Arc::new(AtomicBool::new(false));
-        let thread = {
-            let (server, stop) = (Arc::clone(&server), Arc::clone(&stop));
-            let sources = Arc::new(sources);
-            thread::Builder::new()
-                .name("admin".to_owned())
-                .spawn(move || listen(&server, &stop, &sources))?
+        // Histograms keep raw samples until this folds them into buckets.
+        let upkeep = || {
+            if let Some(recorder) = metrics_text::recorder() {
+                recorder.run_upkeep();
+            }
         };
-        Ok(Self {
-            server,
-            stop,
-            thread: Some(thread),
-        })
+        let handler = Box::new(move |request: &Request| answer(request, &sources));
+        let http = HttpServer::start(listener, tls, handler, upkeep)?;
+        Ok(Self { http })
     }
 
     /// Where it listens.
     #[must_use]
-    pub fn address(&self) -> Option<SocketAddr> {
-        self.server.server_addr().to_ip()
+    pub fn address(&self) -> SocketAddr {
+        self.http.address()
     }
 }
 
-impl Drop for AdminServer {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::SeqCst);
-        self.server.unblock();
-        if let Some(thread) = self.thread.take() {
-            // Nothing is left to do for a thread that panicked.
-            let _ = thread.join();
-        }
+fn answer(request: &Request, sources: &AdminSources) -> Answer {
+    match (request.method.as_str(), request.path()) {
+        ("POST", "/backup") => back_up(request, sources),
+        ("GET" | "HEAD", path) => get(request, path, sources),
+        _ => Answer::text(405, "method not allowed\n"),
     }
 }
 
-fn listen(server: &Server, stop: &AtomicBool, sources: &Arc<AdminSources>) {
-    while !stop.load(Ordering::SeqCst) {
-        // Histograms keep raw samples until this folds them into buckets.
-        if let Some(recorder) = metrics_text::recorder() {
-            recorder.run_upkeep();
-        }
-        match server.recv_timeout(TICK) {
-            Ok(Some(request)) => dispatch(request, sources),
-            Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "admin listener cannot accept"),
-        }
-    }
-}
-
-/// Answers at once, except for backups, which get a thread of their own.
-fn dispatch(request: Request, sources: &Arc<AdminSources>) {
-    if request.method() == &Method::Post && path(&request) == "/backup" {
-        let sources = Arc::clone(sources);
-        let spawned = thread::Builder::new()
-            .name("admin-backup".to_owned())
-            .spawn(move || answer_backup(request, &sources));
-        if let Err(error) = spawned {
-            tracing::warn!(%error, "no thread for a backup");
-        }
-        return;
-    }
-    let answer = get(&request, sources);
-    send(request, answer);
-}
-
-/// Status, content type and body.
-struct Answer {
-    status: u16,
-    content_type: &'static str,
-    body: String,
-}
-
-impl Answer {
-    fn text(status: u16, body: impl Into<String>) -> Self {
-        Self {
-            status,
-            content_type: "text/plain; charset=utf-8",
-            body: body.into(),
-        }
-    }
-
-    fn page(body: String) -> Self {
-        Self {
-            status: 200,
-            content_type: "text/html; charset=utf-8",
-            body,
-        }
-    }
-
-    fn json(status: u16, body: &Value) -> Self {
-        Self {
-            status,
-            content_type: "application/json",
-            body: format!("{body:#}\n"),
-        }
-    }
-}
-
-fn path(request: &Request) -> &str {
-    request.url().split(['?', '#']).next().unwrap_or_default()
-}
-
-fn get(request: &Request, sources: &AdminSources) -> Answer {
-    if !matches!(request.method(), Method::Get | Method::Head) {
-        return Answer::text(405, "method not allowed\n");
-    }
+fn get(request: &Request, path: &str, sources: &AdminSources) -> Answer {
     if let Some(log_in) = &sources.log_in
-        && !login::is_open(path(request))
+        && !login::is_open(path)
         && !login::may_read(origin(request), log_in)
     {
         refused_reads().increment(1);
         return Answer::text(401, LOG_IN);
     }
-    match path(request) {
+    match path {
         "/healthz" if wants_json(request) => Answer::json(200, &(sources.health)().json()),
         "/healthz" => Answer::text(200, format!("{}\n", (sources.health)())),
         "/readyz" => ready(&(sources.health)()),
@@ -211,6 +128,7 @@ fn get(request: &Request, sources: &AdminSources) -> Answer {
         "/redis" => redis(sources, wants_json(request)),
         "/ownership" => ownership(sources, wants_json(request)),
         "/views" => views(sources, wants_json(request)),
+        "/replication" => replication(sources, wants_json(request)),
         "/" => Answer::page(page::render(
             &sources.version,
             &(sources.health)(),
@@ -236,10 +154,10 @@ fn refused_reads() -> metrics::Counter {
 fn origin(request: &Request) -> Origin<'_> {
     let names = ["Forwarded", "X-Forwarded-For", "X-Real-IP", "Via"];
     Origin {
-        peer: request.remote_addr().map(SocketAddr::ip),
-        host: header(request, "Host"),
-        is_forwarded: names.iter().any(|name| header(request, name).is_some()),
-        authorization: header(request, "Authorization"),
+        peer: Some(request.peer),
+        host: request.header("Host"),
+        is_forwarded: names.iter().any(|name| request.header(name).is_some()),
+        authorization: request.header("Authorization"),
     }
 }
 
@@ -259,12 +177,24 @@ fn views(sources: &AdminSources, wants_json: bool) -> Answer {
     }
 }
 
+fn replication(sources: &AdminSources, wants_json: bool) -> Answer {
+    match &sources.replication {
+        None => Answer::text(404, "no cluster that replicates (CURP) is here\n"),
+        Some(replication) if wants_json => Answer::json(200, &replication()),
+        Some(replication) => Answer::page(replication_page::render(&replication())),
+    }
+}
+
 /// Pages about parts of this server, and what they are called.
 fn parts(sources: &AdminSources) -> Vec<(&'static str, &'static str)> {
     let all = [
         (sources.ownership.is_some(), ("/ownership", "Ownership")),
         (sources.views.is_some(), ("/views", "Views")),
         (sources.redis.is_some(), ("/redis", "Redis")),
+        (
+            sources.replication.is_some(),
+            ("/replication", "Replication"),
+        ),
     ];
     let here = all.into_iter().filter(|(is_here, _)| *is_here);
     here.map(|(_, page)| page).collect()
@@ -281,21 +211,22 @@ fn ready(health: &HealthReport) -> Answer {
 
 /// Browsers and probes that accept anything get text.
 fn wants_json(request: &Request) -> bool {
-    header(request, "Accept").is_some_and(|accepted| accepted.starts_with("application/json"))
+    request
+        .header("Accept")
+        .is_some_and(|accepted| accepted.starts_with("application/json"))
 }
 
-fn answer_backup(mut request: Request, sources: &AdminSources) {
-    let answer = match may_back_up(&request, &sources.token) {
-        Err(why) => Answer::json(403, &json!({ "error": why })),
-        Ok(()) => match backup_order(&mut request) {
-            Err(why) => Answer::json(400, &json!({ "error": why })),
-            Ok((directory, label)) => match (sources.backup)(&directory, &label) {
-                Ok(done) => Answer::json(200, &done),
-                Err(why) => Answer::json(500, &json!({ "error": why })),
-            },
+fn back_up(request: &Request, sources: &AdminSources) -> Answer {
+    if let Err(why) = may_back_up(request, &sources.token) {
+        return Answer::json(403, &json!({ "error": why }));
+    }
+    match backup_order(&request.body) {
+        Err(why) => Answer::json(400, &json!({ "error": why })),
+        Ok((directory, label)) => match (sources.backup)(&directory, &label) {
+            Ok(done) => Answer::json(200, &done),
+            Err(why) => Answer::json(500, &json!({ "error": why })),
         },
-    };
-    send(request, answer);
+    }
 }
 
 /// A backup holds all data: only those who can read the data directory may start one.
@@ -303,10 +234,10 @@ fn may_back_up(request: &Request, token: &str) -> Result<(), &'static str> {
     if !login::is_from_this_machine(origin(request)) {
         return Err("backups are started from the machine itself, by address or as localhost");
     }
-    if header(request, "Origin").is_some() {
+    if request.header("Origin").is_some() {
         return Err("backups are not started from web pages");
     }
-    let brought = header(request, "Authorization").unwrap_or_default();
+    let brought = request.header("Authorization").unwrap_or_default();
     let expected = format!("Bearer {token}");
     let is_right = verify_slices_are_equal(brought.as_bytes(), expected.as_bytes()).is_ok();
     if token.is_empty() || !is_right {
@@ -315,23 +246,9 @@ fn may_back_up(request: &Request, token: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn header<'a>(request: &'a Request, name: &'static str) -> Option<&'a str> {
-    request
-        .headers()
-        .iter()
-        .find(|header| header.field.equiv(name))
-        .map(|header| header.value.as_str())
-}
-
 /// Directory and label from the body.
-fn backup_order(request: &mut Request) -> Result<(PathBuf, String), String> {
-    let mut body = String::new();
-    request
-        .as_reader()
-        .take(BODY_MAX)
-        .read_to_string(&mut body)
-        .map_err(|error| error.to_string())?;
-    let body: Value = serde_json::from_str(&body).map_err(|error| error.to_string())?;
+fn backup_order(body: &[u8]) -> Result<(PathBuf, String), String> {
+    let body: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let directory = body.get("directory").and_then(Value::as_str);
     let directory = PathBuf::from(directory.ok_or("'directory' is missing")?);
     if !directory.is_absolute() {
@@ -339,23 +256,4 @@ fn backup_order(request: &mut Request) -> Result<(PathBuf, String), String> {
     }
     let label = body.get("label").and_then(Value::as_str);
     Ok((directory, label.ok_or("'label' is missing")?.to_owned()))
-}
-
-fn send(request: Request, answer: Answer) {
-    let mut response = Response::from_string(answer.body).with_status_code(answer.status);
-    let content_type = Header::from_bytes("Content-Type", answer.content_type);
-    // The page runs its own script and shows its own style; text of clients on it stays text.
-    let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
-                  frame-ancestors 'none'; base-uri 'none'";
-    let policy = Header::from_bytes("Content-Security-Policy", policy);
-    let challenge = match answer.status {
-        401 => Header::from_bytes("WWW-Authenticate", CHALLENGE),
-        _ => Err(()),
-    };
-    for header in [content_type, policy, challenge].into_iter().flatten() {
-        response.add_header(header);
-    }
-    if let Err(error) = request.respond(response) {
-        tracing::debug!(%error, "admin client left");
-    }
 }

@@ -9,8 +9,8 @@ use super::framing::Channel;
 use super::handshake::{HandshakeResponse, SALT_LENGTH};
 use super::plugin::{Plugin, random_salt, unknown_user_verifier};
 use super::shared::Shared;
-use super::transport::Transport;
 use crate::password_key::PasswordKey;
+use crate::transport::Transport;
 
 /// Packets before login are small; anything bigger is no client.
 pub const LOGIN_PACKET_MAX: usize = 64 * 1024;

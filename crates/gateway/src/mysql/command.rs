@@ -24,7 +24,7 @@ use super::response::{self, put_eof, put_error, put_ok};
 use super::shared::Shared;
 use super::sink::{ClientTraits, PacketSink, RowFormat, affected_rows, put_end_of_rows};
 use super::statement::FrontendStatement;
-use super::transport::Transport;
+use crate::transport::Transport;
 
 /// COM_STMT_EXECUTE asks for a read-only cursor.
 const CURSOR_READ_ONLY: u8 = 1;

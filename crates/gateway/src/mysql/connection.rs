@@ -18,7 +18,7 @@ use super::login::log_in;
 use super::response::put_error;
 use super::server::ConnectionPermit;
 use super::shared::Shared;
-use super::transport::Transport;
+use crate::transport::Transport;
 
 /// A connection that has logged in. It is the work of one thread, or of none while it is idle
 /// (see [`super::idle`]).

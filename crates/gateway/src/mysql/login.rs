@@ -20,8 +20,8 @@ use super::plugin::{Plugin, random_salt};
 use super::response::{self, put_ok};
 use super::shared::Shared;
 use super::sink::ClientTraits;
-use super::transport::Transport;
 use crate::account_host::account_host;
+use crate::transport::Transport;
 
 /// Greeting to session.
 pub fn log_in(

@@ -11,7 +11,7 @@
 //! | `command`, `statement` | what does it want? |
 //! | `sink`, `column`, `binary`, `response` | results as packets |
 //! | `params`, `query_text` | requests as values and text |
-//! | `transport`, `read_ahead`, `compressed`, `compression`, `framing`, `codec` | bytes |
+//! | `read_ahead`, `compressed`, `compression`, `framing`, `codec` | bytes |
 //!
 //! What a client does wrong ends at most its own connection: packet-level nonsense is answered
 //! with 1043, 1156 or 1835 and closed, everything else is answered and goes on.
@@ -39,7 +39,6 @@ mod server;
 mod shared;
 mod sink;
 mod statement;
-mod transport;
 
 pub use authenticate::check_password;
 pub use handshake::SERVER_VERSION;

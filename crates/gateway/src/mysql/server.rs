@@ -15,8 +15,8 @@ use super::framing::Channel;
 use super::idle;
 use super::response::put_error;
 use super::shared::{MysqlOptions, Shared};
-use super::transport::Transport;
 use crate::host::ProcessHost;
+use crate::transport::Transport;
 
 /// Stack of a connection's thread, bytes. Below 2 MiB no transparent huge page fits into it, so
 /// that an idle connection costs the few pages it touched.

@@ -15,7 +15,7 @@ use super::codec::{put_lenenc_int, put_lenenc_with};
 use super::column::put_column;
 use super::framing::{Channel, FrameError};
 use super::response::{self, put_eof, put_ok};
-use super::transport::Transport;
+use crate::transport::Transport;
 
 /// First byte of a request for a file of the client.
 const LOCAL_FILE_REQUEST: u8 = 0xFB;

@@ -3,11 +3,20 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 
 use manxdb_gateway::admin::{AdminServer, AdminSources, Gauge, HealthReport};
+use manxdb_gateway::tls;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned};
 use serde_json::json;
 
 fn start(health: HealthReport) -> (AdminServer, SocketAddr) {
+    start_with(None, health)
+}
+
+fn start_with(tls: Option<Arc<ServerConfig>>, health: HealthReport) -> (AdminServer, SocketAddr) {
     let sources = AdminSources {
         health: Box::new(move || health.clone()),
         gauges: Box::new(|| {
@@ -29,12 +38,16 @@ fn start(health: HealthReport) -> (AdminServer, SocketAddr) {
         views: Some(Box::new(
             || json!({ "views": [{ "name": "d.by_user", "state": "usable", "hits": 7 }] }),
         )),
+        replication: Some(Box::new(
+            || json!({ "nodes": [{ "number": 1, "role": "server", "state": "master" }] }),
+        )),
         backup: Box::new(|directory, label| Ok(json!({ "directory": directory, "label": label }))),
         token: "secret".into(),
         version: json!({ "version": "1.2.3" }),
     };
-    let server = AdminServer::start(TcpListener::bind("127.0.0.1:0").unwrap(), sources).unwrap();
-    let address = server.address().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = AdminServer::start(listener, tls, sources).unwrap();
+    let address = server.address();
     (server, address)
 }
 
@@ -77,6 +90,12 @@ fn health_version_metrics_and_slow_statements_are_answered() {
     let views = get(address, "/views");
     assert!(views.contains("<td>d.by_user</td>"), "{views}");
     assert!(get(address, "/").contains("<a href=\"/views\">Views</a>"));
+    assert!(get(address, "/").contains("<a href=\"/replication\">Replication</a>"));
+    let replication = get(address, "/replication");
+    assert!(
+        replication.contains("<span class=\"state serving\">master</span>"),
+        "{replication}"
+    );
     assert!(get(address, "/nothing").starts_with("HTTP/1.1 404"));
 }
 
@@ -149,7 +168,14 @@ fn statements_are_read_by_the_machine_itself_or_with_a_login() {
             assert!(!answer.contains("SLEEP"), "{answer}");
         }
     }
-    for path in ["/healthz", "/readyz", "/version", "/metrics", "/console.js"] {
+    for path in [
+        "/healthz",
+        "/readyz",
+        "/version",
+        "/metrics",
+        "/replication",
+        "/console.js",
+    ] {
         let answer = ask_as(path, rebound);
         assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
     }
@@ -172,4 +198,83 @@ fn redis_has_a_page_and_json() {
     let request = "GET /redis HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nConnection: close\r\n\r\n";
     let json = ask(address, request);
     assert!(json.contains("\"keys_hash\": 5"), "{json}");
+}
+
+#[test]
+fn over_tls_all_is_as_before_and_a_plain_request_is_told_where_to_go() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = tls::self_signed(directory.path(), &["localhost".into()]).unwrap();
+    let (_server, address) = start_with(Some(config), HealthReport::ok());
+    let certificate = directory.path().join(tls::CERTIFICATE_FILE);
+    let mut roots = RootCertStore::empty();
+    roots
+        .add(CertificateDer::from_pem_file(certificate).unwrap())
+        .unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let config = Arc::new(config);
+    let ask_tls = |headers: &str| {
+        let name = ServerName::try_from("localhost").unwrap();
+        let connection = ClientConnection::new(Arc::clone(&config), name).unwrap();
+        let mut stream = StreamOwned::new(connection, TcpStream::connect(address).unwrap());
+        // Two requests of one connection.
+        write!(stream, "HEAD /slow HTTP/1.1\r\n{headers}\r\n").unwrap();
+        write!(
+            stream,
+            "GET /slow HTTP/1.1\r\nConnection: close\r\n{headers}\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let own = ask_tls("Host: localhost\r\n");
+    assert_eq!(own.matches("HTTP/1.1 200 OK").count(), 2, "{own}");
+    assert_eq!(own.matches("SELECT SLEEP(3)").count(), 1, "{own}");
+    let rebound = "Host: attacker.example\r\n";
+    let refused = ask_tls(rebound);
+    assert_eq!(refused.matches("HTTP/1.1 401").count(), 2, "{refused}");
+    let right = ask_tls(&format!(
+        "{rebound}Authorization: Basic b3BzOnNlY3JldA==\r\n"
+    ));
+    assert!(right.contains("SELECT SLEEP(3)"), "{right}");
+    let plain = "POST /slow?x HTTP/1.1\r\nHost: db.example:8088\r\nContent-Length: 3\r\n\r\nabc";
+    let plain = ask(address, plain);
+    assert!(plain.starts_with("HTTP/1.1 400"), "{plain}");
+    assert!(
+        plain.ends_with("ask for https://db.example:8088/slow\n"),
+        "{plain}"
+    );
+    assert!(!plain.contains("SLEEP"), "{plain}");
+}
+
+#[test]
+fn what_is_refused_is_told_and_ends_the_connection() {
+    let (_server, address) = start(HealthReport::ok());
+    let answer = ask(address, "\u{16}\u{3}\u{1}\u{2} what is this\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    // More than the server reads before it answers.
+    let body = "x".repeat(100_000);
+    let large = backup(address, "Authorization: Bearer secret\r\n", &body);
+    assert!(large.starts_with("HTTP/1.1 413"), "{large}");
+    let put = "PUT / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    assert!(ask(address, put).starts_with("HTTP/1.1 405"));
+}
+
+#[test]
+fn a_listener_that_ends_does_not_wait_for_silent_clients() {
+    let (server, address) = start(HealthReport::ok());
+    let mut silent = TcpStream::connect(address).unwrap();
+    silent.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = [0; 12];
+    silent.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    drop(server);
+    let mut rest = String::new();
+    silent.read_to_string(&mut rest).unwrap();
+    assert!(rest.ends_with("ok\n"), "{rest}");
 }

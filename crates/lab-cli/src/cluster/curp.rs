@@ -5,18 +5,18 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use manxdb::cluster::curp::{self, SERVES, WAITS};
+use manxdb::cluster::curp;
+use manxdb::cluster::curp_status::{master, told_nodes};
 use manxdb::cluster::file::{ClusterFile, ClusterProtocol, CurpShape, Distances, NAME, Node};
-use manxdb::cluster::node::{STATE, directory_of};
+use manxdb::cluster::node::directory_of;
 use manxdb::process::random_u64;
 use manxdb_core::NodeId;
-use manxdb_gateway::admin::HealthReport;
 use manxdb_net::Status;
 
 use manxdb::cli::TpccScale;
 
 use super::children::NodeProcess;
-use super::status::{ask_all, note};
+use super::status::ask_all;
 use crate::cli::CurpUp;
 use crate::fault::Fault;
 
@@ -144,69 +144,18 @@ fn port(base: u16, offset: u32) -> Result<u16, Fault> {
         .map_err(|_| Fault::Other(format!("port {base} leaves no room for {offset} more")))
 }
 
-/// What the coordinator says of a view, by name.
-fn told<'a>(answers: &'a [Option<Status>], name: &str) -> Option<&'a str> {
-    note(answers.first()?.as_ref()?, name)
-}
-
-/// Numbers of nodes.
-fn numbers(text: &str) -> Vec<u32> {
-    text.split(' ')
-        .filter_map(|number| number.parse().ok())
-        .collect()
-}
-
-/// The node that is master, if one is.
-fn master(answers: &[Option<Status>]) -> Option<u32> {
-    let number: u32 = told(answers, "master")?.parse().ok()?;
-    let status = answers.get(number as usize)?.as_ref()?;
-    (note(status, STATE) == Some(SERVES)).then_some(number)
-}
-
 /// The nodes that do something at the moment, as `cluster kill` names it.
 #[must_use]
 pub fn doing(file: &ClusterFile, answers: &[Option<Status>], what: &str) -> Vec<u32> {
     match what {
         "master" => master(answers).into_iter().collect(),
-        "backup" => told(answers, "backups").map(numbers).unwrap_or_default(),
-        "witness" => told(answers, "witnesses").map(numbers).unwrap_or_default(),
+        "backup" => told_nodes(answers, "backups"),
+        "witness" => told_nodes(answers, "witnesses"),
         role => {
             let of_role = file.nodes.iter().filter(|node| node.role == role);
             of_role.map(|node| node.number).collect()
         }
     }
-}
-
-/// What the cluster lacks, the worst first; `answers` are what nodes say, in the order of the file.
-#[must_use]
-pub fn judge(file: &ClusterFile, answers: &[Option<Status>]) -> Vec<HealthReport> {
-    let start = |number: usize| format!("start it again, with manxdb cluster node --node {number}");
-    let mut found = Vec::new();
-    if answers.first().is_some_and(Option::is_none) {
-        found.push(HealthReport::degraded(
-            "the coordinator does not answer: nobody is replaced, and reads end with the master's lease",
-            start(0),
-        ));
-    } else if master(answers).is_none() {
-        let waits = told(answers, WAITS);
-        let waits = waits.map_or(String::new(), |what| {
-            format!(", and the coordinator waits for {what}")
-        });
-        found.push(HealthReport::unavailable(
-            format!("there is no master: no command is executed{waits}"),
-            "wait for a moment; if it stays so, start the processes that are gone, those whose disk is lost \
-             with an empty directory. A cluster whose master and witnesses have all ended, or all its \
-             servers but one, goes on with what its disks have when all are stopped and started again: \
-             manxdb cluster down, then up",
-        ));
-    }
-    let gone = file.nodes.iter().zip(answers).skip(1);
-    let gone = gone.filter(|(node, answer)| answer.is_none() && !file.is_room(node));
-    for (node, _) in gone {
-        let what = format!("node {}, {}, does not answer", node.number, node.role);
-        found.push(HealthReport::degraded(what, start(node.number as usize)));
-    }
-    found
 }
 
 /// Starts one more witness of a running cluster: in a place that it has room for, or of one that is gone.
@@ -292,8 +241,7 @@ fn is_known(file: &ClusterFile, number: u32) -> bool {
     answers.first().is_none_or(Option::is_none)
         || ["witnesses", "spares"]
             .iter()
-            .filter_map(|role| told(&answers, role))
-            .any(|nodes| numbers(nodes).contains(&number))
+            .any(|role| told_nodes(&answers, role).contains(&number))
 }
 
 /// Ends a witness, and waits until no view has it.
@@ -306,7 +254,7 @@ fn replace(path: &Path, number: u32) -> Result<(), Fault> {
     let deadline = Instant::now() + WITNESS_PATIENCE;
     loop {
         let answers = ask_all(&file);
-        let in_use = told(&answers, "witnesses").map(numbers).unwrap_or_default();
+        let in_use = told_nodes(&answers, "witnesses");
         if master(&answers).is_some() && !in_use.is_empty() && !in_use.contains(&number) {
             println!("node {number} has ended; the witnesses in use are {in_use:?}");
             return Ok(());

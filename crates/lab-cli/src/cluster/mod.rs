@@ -25,7 +25,8 @@ use manxdb::process::become_program;
 use crate::cli::ClusterCommand;
 use crate::fault::Fault;
 
-pub use status::{ask, note};
+pub use manxdb::cluster::answers::note;
+pub use status::ask;
 
 /// The program that is a node.
 pub const SERVER: &str = "manxdb";

@@ -1,19 +1,20 @@
 //! Asking nodes how they are, and stopping them.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use manxdb_gateway::admin::HealthReport;
 use manxdb_net::life::LifeError;
-use manxdb_net::{DataDirectory, Status, StatusError, ask_status};
+use manxdb_net::{DataDirectory, Status, StatusError};
 use serde_json::json;
 
+use manxdb::cluster::answers::{self, note};
+use manxdb::cluster::curp_status;
 use manxdb::cluster::dast;
 use manxdb::cluster::file::{ClusterFile, ClusterProtocol, Node};
 
-use super::{curp, health};
+use super::health;
 use crate::fault::Fault;
 
 /// How long a node may take to answer.
@@ -26,41 +27,18 @@ const STOP_PATIENCE: Duration = Duration::from_secs(30);
 /// # Errors
 /// [`StatusError`].
 pub fn ask(file: &ClusterFile, node: &Node) -> Result<Status, StatusError> {
-    // Of several coordinators the one answers that leads.
-    let addresses = file.addresses_of(node).into_iter();
-    let mut answers = addresses.map(|address| ask_at(file, address));
-    let first = answers.next().unwrap_or_else(|| ask_at(file, node.address));
-    first.or_else(|why| answers.find_map(Result::ok).ok_or(why))
-}
-
-fn ask_at(file: &ClusterFile, address: SocketAddr) -> Result<Status, StatusError> {
-    let status = ask_status(address, PATIENCE)?;
-    if status.cluster == file.id() {
-        return Ok(status);
-    }
-    Err(StatusError::Stranger {
-        address,
-        reason: "it is of another cluster".to_owned(),
-    })
-}
-
-/// A node's note by name.
-pub fn note<'a>(status: &'a Status, name: &str) -> Option<&'a str> {
-    let node = status.nodes.first()?;
-    let note = node.notes.iter().find(|(known, _)| known == name)?;
-    Some(&note.1)
+    answers::ask(file, node, PATIENCE)
 }
 
 /// What all nodes say, in the order of the file; nothing of those that do not answer.
 pub fn ask_all(file: &ClusterFile) -> Vec<Option<Status>> {
-    let nodes = file.nodes.iter();
-    nodes.map(|node| ask(file, node).ok()).collect()
+    answers::ask_all(file, PATIENCE)
 }
 
 /// Whether every node answers and the cluster lacks nothing.
 pub fn all_work(file: &ClusterFile) -> bool {
     if file.protocol == ClusterProtocol::Curp {
-        return curp::judge(file, &ask_all(file)).is_empty();
+        return curp_status::judge(file, &ask_all(file)).is_empty();
     }
     let mut leaders = vec![false; file.regions as usize];
     for node in &file.nodes {
@@ -94,7 +72,7 @@ pub fn run(path: &Path, as_json: bool) -> Result<ExitCode, Fault> {
         }
         ClusterProtocol::Curp => {
             let answers = answers.iter().map(|answer| answer.as_ref().ok().cloned());
-            curp::judge(&file, &answers.collect::<Vec<_>>())
+            curp_status::judge(&file, &answers.collect::<Vec<_>>())
         }
     };
     if as_json {

@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use manxdb_core::channel::Life;
@@ -10,8 +11,8 @@ use manxdb_curp::disk::CurpRecord;
 use manxdb_curp::hash::KeyHasher;
 use manxdb_curp::ids::Member;
 use manxdb_curp::{CurpNode, Durability, Execute, Options, Role};
-use manxdb_curp_client::Cluster;
 use manxdb_curp_client::client::unlisted;
+use manxdb_curp_client::{ClientMeter, Cluster};
 use manxdb_curp_redis::{Front, FrontSettings, RedisMachine};
 use manxdb_curp_sql::driver::SqlNode;
 use manxdb_curp_sql::{PrimaryDriver, SqlMachine};
@@ -432,14 +433,14 @@ fn pass_on(
     runtime.run(Some(stop)).map_err(node::other)
 }
 
-/// Runs a proxy that the cluster file does not list.
+/// Runs a proxy that the cluster file does not list. What `show` makes of its counts lives as long as it.
 ///
 /// # Errors
-/// As [`run`].
-pub fn run_unlisted_proxy(
+/// As [`run`], and those of `show`.
+pub fn run_unlisted_proxy<T>(
     file: &ClusterFile,
     listen: SocketAddr,
-    admin: Option<SocketAddr>,
+    show: impl FnOnce(Arc<ClientMeter>) -> Result<T, Fault>,
     stop: &UnixStream,
 ) -> Result<(), Fault> {
     // Drawn, its first life is its only one.
@@ -451,10 +452,7 @@ pub fn run_unlisted_proxy(
     let listener = TcpListener::bind((listen.ip(), 0))
         .map_err(|error| Fault::io("cannot listen for answers", error))?;
     let front = front(Some(listen), place.node, &options(file))?;
-    // Answers until the proxy ends.
-    let _admin = admin
-        .map(|address| super::proxy_admin::serve(address, front.meter()))
-        .transpose()?;
+    let _shown = show(front.meter())?;
     pass_on(file, front, listener, place, Life(1), stop)
 }
 
@@ -496,6 +494,12 @@ pub fn notes<E: CountedRows>(core: &CurpNode<E>) -> Vec<(String, String)> {
             note("clients forgotten", counts.expired.to_string());
             let uncollected = server.uncollected().unwrap_or(0);
             note("records not collected", uncollected.to_string());
+        }
+        if let (Some(not_synced), Some(backlog)) = (server.not_synced(), server.backlog()) {
+            note("not synced", not_synced.to_string());
+            let backlog = backlog.iter();
+            let backlog = backlog.map(|(backup, commands)| format!("{}:{commands}", backup.0));
+            note("backlog", backlog.collect::<Vec<_>>().join(" "));
         }
         let (applied, state) = server.applied();
         note("applied", applied.to_string());

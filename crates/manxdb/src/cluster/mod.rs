@@ -9,17 +9,23 @@
 //! | [`dast`] | how a node of DAST is put together |
 //! | [`curp`] | how a node that replicates Redis's keys is put together |
 //! | `coordinator` | the node that decides who does what: alone, or as one of several over etcd |
+//! | [`answers`] | what nodes say when they are asked |
+//! | [`curp_status`] | what a cluster that replicates is like, and what it lacks |
+//! | [`replication`] | that, as a page and as metrics of an admin listener |
 //! | `proxy_admin` | what its admin listener shows of a proxy |
 //! | [`roles`] | the commands that start one of those by its role |
 //!
 //! `manxdb-lab` starts all of a cluster's nodes, watches and stops them.
 
+pub mod answers;
 mod coordinator;
 pub mod curp;
+pub mod curp_status;
 pub mod dast;
 pub mod file;
 pub mod node;
 mod proxy_admin;
+pub mod replication;
 pub mod roles;
 mod rows;
 

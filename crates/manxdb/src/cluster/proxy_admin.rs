@@ -10,6 +10,8 @@ use manxdb_gateway::admin::{AdminServer, AdminSources, Gauge, HealthReport};
 use manxdb_gateway::mysql::SERVER_VERSION;
 use serde_json::json;
 
+use super::file::ClusterFile;
+use super::replication::{Counts, Replication};
 use crate::fault::Fault;
 use crate::process::random_secret;
 
@@ -20,7 +22,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// The address is taken, or the system has no thread or randomness to give.
-pub fn serve(address: SocketAddr, meter: Arc<ClientMeter>) -> Result<AdminServer, Fault> {
+pub fn serve(
+    address: SocketAddr,
+    file: &ClusterFile,
+    meter: Arc<ClientMeter>,
+) -> Result<AdminServer, Fault> {
     let listener = TcpListener::bind(address).map_err(|error| Fault::Listen {
         address,
         listener: "the admin page",
@@ -29,6 +35,9 @@ pub fn serve(address: SocketAddr, meter: Arc<ClientMeter>) -> Result<AdminServer
     })?;
     let watch = Mutex::new(Watch::default());
     let seen = Arc::clone(&meter);
+    let counts = Counts::Proxy(Arc::clone(&meter));
+    let cluster = Arc::new(Replication::new(file.clone(), counts));
+    let page = Arc::clone(&cluster);
     let sources = AdminSources {
         health: Box::new(move || {
             let mut watch = watch
@@ -36,12 +45,17 @@ pub fn serve(address: SocketAddr, meter: Arc<ClientMeter>) -> Result<AdminServer
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
             watch.look(&seen.counts(), Instant::now())
         }),
-        gauges: Box::new(move || gauges(&meter.counts())),
+        gauges: Box::new(move || {
+            let mut gauges = gauges(&meter.counts());
+            gauges.extend(cluster.gauges());
+            gauges
+        }),
         slow: Box::new(|| json!([])),
         redis: None,
         log_in: None,
         ownership: None,
         views: None,
+        replication: Some(Box::new(move || page.page())),
         backup: Box::new(|_, _| Err("a proxy has no rows to be backed up".to_owned())),
         token: random_secret()?,
         version: json!({
@@ -50,7 +64,7 @@ pub fn serve(address: SocketAddr, meter: Arc<ClientMeter>) -> Result<AdminServer
             "mysql_version": SERVER_VERSION,
         }),
     };
-    AdminServer::start(listener, sources)
+    AdminServer::start(listener, None, sources)
         .map_err(|error| Fault::io("cannot start the admin listener", error))
 }
 

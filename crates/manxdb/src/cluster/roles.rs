@@ -7,6 +7,7 @@ use super::coordinator;
 use super::curp;
 use super::file::{ClusterFile, ClusterProtocol, Node};
 use super::node;
+use super::proxy_admin;
 use crate::cli::{ClusterNode, CoordinatorArgs, CurpNodeArgs, CurpProxyArgs, WitnessArgs};
 use crate::fault::Fault;
 use crate::process::{start_log_of_environment, stop_signal};
@@ -142,7 +143,12 @@ pub fn run_proxy(args: &CurpProxyArgs) -> Result<ExitCode, Fault> {
     }
     start_log_of_environment("info")?;
     let stop = stop_signal()?;
-    curp::run_unlisted_proxy(&file, args.listen, args.admin_listen, &stop)?;
+    let show = |meter| {
+        let admin = args.admin_listen;
+        let admin = admin.map(|address| proxy_admin::serve(address, &file, meter));
+        admin.transpose()
+    };
+    curp::run_unlisted_proxy(&file, args.listen, show, &stop)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -35,6 +35,7 @@ pub struct Keys {
     pub data: Option<Spanned<PathBuf>>,
     pub mysql_listen: Option<Spanned<SocketAddr>>,
     pub admin_listen: Option<Spanned<SocketAddr>>,
+    pub admin_tls: Option<Spanned<bool>>,
     pub insecure: Option<Spanned<bool>>,
     pub durability: Option<Spanned<DurabilityChoice>>,
     pub transaction_isolation: Option<Spanned<IsolationChoice>>,

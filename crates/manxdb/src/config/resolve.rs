@@ -34,6 +34,8 @@ pub struct Settings {
     pub mysql_listen: SocketAddr,
     /// Admin listener.
     pub admin_listen: SocketAddr,
+    /// Whether the admin listener speaks HTTPS alone.
+    pub admin_tls: bool,
     /// Root without a password on the first start.
     pub insecure: bool,
     /// When a commit counts as done.
@@ -197,6 +199,7 @@ fn no_flags() -> SettingsArgs {
         data: None,
         mysql_listen: None,
         admin_listen: None,
+        admin_tls: None,
         insecure: None,
         durability: None,
         transaction_isolation: None,
@@ -251,6 +254,7 @@ fn settle(
         data,
         mysql_listen: pick!(r, args, keys, mysql_listen, loopback(3306), quoted),
         admin_listen: pick!(r, args, keys, admin_listen, loopback(8088), quoted),
+        admin_tls: pick!(r, args, keys, admin_tls, false, plain),
         insecure,
         durability: pick!(r, args, keys, durability, DurabilityChoice::Sync, quoted),
         transaction_isolation: pick!(

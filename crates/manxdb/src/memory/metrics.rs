@@ -48,6 +48,7 @@ pub fn sources(
         log_in: None,
         ownership: None,
         views: None,
+        replication: None,
         backup: Box::new(|_, _| Err("rows in memory servers cannot be backed up".to_owned())),
         token: random_secret()?,
         version: json!({

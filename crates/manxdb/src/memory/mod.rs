@@ -58,7 +58,7 @@ pub fn run(args: &MemoryArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fa
         _ => None,
     };
     let sources = metrics::sources(memory, &settings.superblock, disk.zip(kept.as_ref()))?;
-    let admin = AdminServer::start(admin, sources)
+    let admin = AdminServer::start(admin, None, sources)
         .map_err(|error| Fault::io("cannot start the admin listener", error))?;
     announce(&settings, &admin);
     let waited = stop.read_exact(&mut [0]);
@@ -77,7 +77,7 @@ pub fn run(args: &MemoryArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fa
 }
 
 fn announce(settings: &MemorySettings, admin: &AdminServer) {
-    let admin = admin.address().unwrap_or(settings.admin_listen);
+    let admin = admin.address();
     let Superblock {
         name,
         server,

@@ -8,18 +8,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use manxdb_gateway::admin::{AdminSources, Gauge, HealthReport};
 use manxdb_gateway::mysql::{SERVER_VERSION, check_password};
 use manxdb_gateway::redis::RedisCounters;
+use manxdb_gateway::tls;
 use manxdb_sql::session::{
     Instance, KindLatency, LATENCY_BOUNDS_MICROS, MetricsSnapshot, STATEMENT_KINDS, SlowStatement,
 };
 use serde_json::{Value, json};
 
 use super::health::StoreHealth;
+use super::pass_on::{FindMaster, Whereabouts};
 use super::store::Store;
+use crate::cluster::replication::Replication;
+use crate::config::Settings;
 use crate::fault::Fault;
 use crate::process::random_secret;
 
 /// File in the data directory that holds the secret of the admin listener.
 pub const TOKEN_FILE: &str = "admin-token";
+/// File in the data directory with the certificate that the admin listener shows; none where it speaks
+/// plain HTTP. `manxdb backup` takes no other one for the server.
+pub const CERTIFICATE_FILE: &str = "admin-cert.pem";
 
 /// Connects the admin listener to the rooms of this server.
 ///
@@ -31,10 +38,12 @@ pub fn sources(
     instance: Arc<Instance>,
     health: Arc<StoreHealth>,
     redis: Option<Arc<RedisCounters>>,
+    replication: Option<Arc<Replication>>,
     stopping: Arc<AtomicBool>,
 ) -> Result<AdminSources, Fault> {
     let token = random_secret()?;
     write_token(data, &token)?;
+    let replication_page = replication.clone();
     let (redis_page, redis_health) = (redis.clone(), redis.clone());
     let health_stats = Arc::clone(&health);
     let store_health = Arc::clone(&store);
@@ -65,6 +74,9 @@ pub fn sources(
             if let Some(counters) = &redis {
                 gauges.extend(super::redis::gauges(counters));
             }
+            if let Some(replication) = &replication {
+                gauges.extend(replication.gauges());
+            }
             gauges
         }),
         slow: Box::new(move || {
@@ -80,14 +92,58 @@ pub fn sources(
         })),
         ownership: Some(Box::new(move || ownership(&owners))),
         views: Some(Box::new(move || views(&view_instance))),
+        replication: replication_page.map(shown),
         backup: Box::new(move |directory, label| store.back_up(directory, label)),
         token,
-        version: json!({
-            "name": "ManxDB",
-            "version": env!("CARGO_PKG_VERSION"),
-            "mysql_version": SERVER_VERSION,
-        }),
+        version: version(),
     })
+}
+
+/// What a server that is not the master of its cluster shows: the cluster, and whether statements come to the
+/// master through it. No rows are here, so that nobody has to log in.
+///
+/// # Errors
+/// The system has no randomness to give.
+pub fn follower_sources(
+    replication: Arc<Replication>,
+    find: FindMaster,
+) -> Result<AdminSources, Fault> {
+    let seen = Arc::clone(&replication);
+    Ok(AdminSources {
+        health: Box::new(move || match find() {
+            Whereabouts::At(_) => HealthReport::ok(),
+            Whereabouts::Here => {
+                HealthReport::unavailable("this server is to be master, and loads its rows", "")
+            }
+            Whereabouts::Unknown => HealthReport::unavailable(
+                "there is no master that this server knows",
+                "manxdb cluster status says what the cluster lacks",
+            ),
+        }),
+        gauges: Box::new(move || seen.gauges()),
+        slow: Box::new(|| json!([])),
+        redis: None,
+        log_in: None,
+        ownership: None,
+        views: None,
+        replication: Some(shown(replication)),
+        backup: Box::new(|_, _| Err("this server is not the master, and has no rows".to_owned())),
+        token: random_secret()?,
+        version: version(),
+    })
+}
+
+fn version() -> Value {
+    json!({
+        "name": "ManxDB",
+        "version": env!("CARGO_PKG_VERSION"),
+        "mysql_version": SERVER_VERSION,
+    })
+}
+
+/// A cluster as a page.
+fn shown(replication: Arc<Replication>) -> Box<dyn Fn() -> Value + Send + Sync> {
+    Box::new(move || replication.page())
 }
 
 /// Whether the writes of Redis clients are taken.
@@ -96,6 +152,25 @@ fn redis_writes(redis: &RedisCounters) -> HealthReport {
         let why = format!("only to read for Redis clients: {why}");
         HealthReport::degraded(why, "")
     })
+}
+
+/// Says in the data directory what certificate the admin listener shows, if it does.
+///
+/// # Errors
+/// The certificate cannot be read, or the file not be written.
+pub fn tell_certificate(settings: &Settings) -> Result<(), Fault> {
+    let told = settings.data.join(CERTIFICATE_FILE);
+    let done = if settings.admin_tls {
+        let own = settings.data.join(tls::CERTIFICATE_FILE);
+        let given = settings.tls.as_ref().map(|(certificate, _)| certificate);
+        std::fs::copy(given.unwrap_or(&own), &told).map(|_| ())
+    } else {
+        match std::fs::remove_file(&told) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
+    };
+    done.map_err(|error| Fault::io(format!("cannot write {}", told.display()), error))
 }
 
 /// A new secret each start, readable by the server's own user only.

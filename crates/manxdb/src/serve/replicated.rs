@@ -18,16 +18,19 @@ use std::time::Duration;
 use manxdb_core::NodeId;
 use manxdb_curp_sql::driver::KnownMaster;
 use manxdb_curp_sql::{Commits, PrimaryDriver, PrimaryEvent, Rows};
+use manxdb_gateway::admin::AdminServer;
 use manxdb_net::DataDirectory;
 use manxdb_storage::{Engine, Version, WriteBatch};
 use manxdb_txn::{LocalOptions, LocalPath};
 
+use super::admin::follower_sources;
 use super::pass_on::{FindMaster, PassOn, Whereabouts};
 use super::store::{Store, open_engine};
-use super::{Server, TICK};
+use super::{Server, TICK, certificate};
 use crate::cluster::curp;
 use crate::cluster::file::{ClusterFile, Node};
 use crate::cluster::node::{listen, other};
+use crate::cluster::replication::{Counts, Replication};
 use crate::config::{CurpAt, Settings};
 use crate::fault::Fault;
 
@@ -60,7 +63,10 @@ pub fn run(
     let durability = curp::durability(&file);
     let member = Membership::start(&file, &node, data)?;
     let find = find_master(&file, &node, member.master.clone());
-    let mut passing = Some(pass_on(&mysql, &find, settings)?);
+    let counts = Counts::Server(node.number);
+    let cluster = Arc::new(Replication::new(file, counts));
+    let follow = || Following::start((&mysql, &admin), &find, settings, &cluster);
+    let mut following = Some(follow()?);
     tracing::info!(node = node.number, mysql = %settings.mysql_listen, durability, "up");
     while !stop.load(Ordering::SeqCst) {
         let (commits, rows) = match member.events.recv_timeout(TICK) {
@@ -75,10 +81,16 @@ pub fn run(
         };
         let path = replicated_path(settings, &commits, &rows);
         drop(rows); // or the machine copies them at its next change
-        drop(passing.take());
+        if let Some(following) = following.take() {
+            following.end();
+        }
         let reign = path.and_then(|(store, path)| Server::over(store, path, settings));
         let listeners = (&mysql, &admin);
         let ended = reign.and_then(|server| {
+            let server = Server {
+                replication: Some(Arc::clone(&cluster)),
+                ..server
+            };
             reign_with(server, settings, listeners, root_password, &commits, stop)
         });
         match ended {
@@ -91,16 +103,45 @@ pub fn run(
             Err(fault) => return Err(fault),
         }
         tracing::info!("MySQL connections are passed on from now on");
-        passing = Some(pass_on(&mysql, &find, settings)?);
+        following = Some(follow()?);
     }
-    drop(passing);
+    if let Some(following) = following {
+        following.end();
+    }
     member.stop()?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn pass_on(mysql: &TcpListener, find: &FindMaster, settings: &Settings) -> Result<PassOn, Fault> {
-    let listener = clone(mysql)?;
-    PassOn::start(listener, Arc::clone(find), settings.max_connections)
+/// What a server does with its listeners while another one is master.
+struct Following {
+    passing: PassOn,
+    admin: AdminServer,
+}
+
+impl Following {
+    fn start(
+        (mysql, admin): (&TcpListener, &TcpListener),
+        find: &FindMaster,
+        settings: &Settings,
+        cluster: &Arc<Replication>,
+    ) -> Result<Self, Fault> {
+        let passing = PassOn::start(clone(mysql)?, Arc::clone(find), settings.max_connections)?;
+        let tls = settings.admin_tls.then(|| certificate(settings));
+        let sources = follower_sources(Arc::clone(cluster), Arc::clone(find))?;
+        let admin = AdminServer::start(clone(admin)?, tls.transpose()?, sources)
+            .map_err(|error| Fault::io("cannot start the admin listener", error))?;
+        tracing::info!(admin = %admin.address(), "another server is master, or none is");
+        Ok(Self { passing, admin })
+    }
+
+    /// Ends it. What a page still asks of other nodes does not keep a new master from its reign.
+    fn end(self) {
+        drop(self.passing);
+        let ending = thread::Builder::new().name("admin-end".to_owned());
+        if let Err(error) = ending.spawn(move || drop(self.admin)) {
+            tracing::warn!(%error, "no thread for the end of an admin listener");
+        }
+    }
 }
 
 fn clone(listener: &TcpListener) -> Result<TcpListener, Fault> {

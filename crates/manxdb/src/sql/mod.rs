@@ -15,7 +15,7 @@ use crate::cli::SqlArgs;
 use crate::fault::Fault;
 use client::{Client, Style};
 use split::Splitter;
-pub use wire::ClientError;
+pub use wire::{ClientError, Stream};
 
 /// Runs the statements of the command line, a file or standard input, or a prompt.
 ///

@@ -11,3 +11,4 @@ mod stream;
 pub use connection::{Answer, Column, Connection, Done, Row};
 pub use error::ClientError;
 pub use login::{Identity, connect};
+pub use stream::Stream;

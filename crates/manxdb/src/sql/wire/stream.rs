@@ -64,6 +64,14 @@ impl Stream {
         matches!(self, Self::Tls(_))
     }
 
+    /// The certificate that the server has shown, and proved to have the key of.
+    pub fn server_certificate(&self) -> Option<&CertificateDer<'static>> {
+        match self {
+            Self::Tls(tls) => tls.conn.peer_certificates()?.first(),
+            Self::Plain(_) | Self::Gone => None,
+        }
+    }
+
     /// Speaks TLS from now on.
     pub fn start_tls(
         &mut self,

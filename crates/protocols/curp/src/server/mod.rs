@@ -141,6 +141,31 @@ impl<E: Execute> Server<E> {
         self.master.as_ref().map(|master| master.counts)
     }
 
+    /// Of a master: commands that it has executed and that not all backups have.
+    #[must_use]
+    pub fn not_synced(&self) -> Option<u64> {
+        let master = self.master.as_ref()?;
+        assert!(
+            master.last() >= master.synced,
+            "nothing is synced that is not there"
+        );
+        Some(master.last() - master.synced)
+    }
+
+    /// Of a master: how many commands of its log each backup does not have, as far as it knows.
+    #[must_use]
+    pub fn backlog(&self) -> Option<Vec<(NodeId, u64)>> {
+        let master = self.master.as_ref()?;
+        let peers = master.peers.iter().map(|peer| {
+            assert!(
+                peer.acked <= master.last(),
+                "no backup has more than its master"
+            );
+            (peer.member.node, master.last() - peer.acked)
+        });
+        Some(peers.collect())
+    }
+
     /// Of a master: updates whose records some witness may still have, so that an update of the same key
     /// conflicts.
     #[must_use]

@@ -1,4 +1,4 @@
-//! The byte stream of one connection: TCP, or TLS over it.
+//! The byte stream of one connection of a MySQL client or to the admin listener: TCP, or TLS over it.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};

@@ -1,0 +1,65 @@
+//! What the nodes of a cluster say of themselves when they are asked.
+
+use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
+
+use manxdb_net::{Status, StatusError, ask_status};
+
+use super::file::{ClusterFile, Node};
+
+/// How a node is; a process of another cluster at its address is none of it. Waits for at most `patience` a
+/// step.
+///
+/// # Errors
+/// [`StatusError`].
+pub fn ask(file: &ClusterFile, node: &Node, patience: Duration) -> Result<Status, StatusError> {
+    let ask = |address| ask_at(file, address, patience);
+    // Of several coordinators the one answers that leads.
+    let mut answers = file.addresses_of(node).into_iter().map(ask);
+    let first = answers.next().unwrap_or_else(|| ask(node.address));
+    first.or_else(|why| answers.find_map(Result::ok).ok_or(why))
+}
+
+fn ask_at(
+    file: &ClusterFile,
+    address: SocketAddr,
+    patience: Duration,
+) -> Result<Status, StatusError> {
+    let status = ask_status(address, patience)?;
+    if status.cluster == file.id() {
+        return Ok(status);
+    }
+    Err(StatusError::Stranger {
+        address,
+        reason: "it is of another cluster".to_owned(),
+    })
+}
+
+/// What all nodes say, in the order of the file; nothing of those that do not answer. All are asked at the
+/// same time.
+#[must_use]
+pub fn ask_all(file: &ClusterFile, patience: Duration) -> Vec<Option<Status>> {
+    thread::scope(|threads| {
+        let asked: Vec<_> = file
+            .nodes
+            .iter()
+            .map(|node| {
+                let thread = thread::Builder::new().name("ask-status".to_owned());
+                thread.spawn_scoped(threads, move || ask(file, node, patience).ok())
+            })
+            .collect();
+        let answered = asked.into_iter();
+        answered
+            .map(|asked| asked.ok()?.join().ok().flatten())
+            .collect()
+    })
+}
+
+/// A node's note by name.
+#[must_use]
+pub fn note<'a>(status: &'a Status, name: &str) -> Option<&'a str> {
+    let node = status.nodes.first()?;
+    let note = node.notes.iter().find(|(known, _)| known == name)?;
+    Some(&note.1)
+}
