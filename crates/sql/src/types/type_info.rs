@@ -319,6 +319,27 @@ impl DataType {
         }
     }
 
+    /// Bytes of a field of this type in files without field ends, as clients are told them; `None`
+    /// for TEXT, BLOB and JSON, which have no width.
+    #[must_use]
+    pub fn file_width(&self) -> Option<usize> {
+        let characters = match self {
+            DataType::Text { .. } | DataType::Blob { .. } | DataType::Json => return None,
+            DataType::Int {
+                display_width: Some(digits),
+                ..
+            } => u32::from(*digits),
+            DataType::Int {
+                width: IntWidth::Medium,
+                unsigned: false,
+                ..
+            } => 9,
+            _ => self.char_length(),
+        };
+        let bytes = if self.is_text() { 4 } else { 1 };
+        Some(characters as usize * bytes)
+    }
+
     /// The type as SHOW CREATE TABLE and `information_schema.COLUMNS.COLUMN_TYPE` print it,
     /// without character set and collation.
     #[must_use]
