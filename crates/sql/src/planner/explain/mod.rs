@@ -93,6 +93,7 @@ fn own_predicates(node: &Node) -> &[Expr] {
         Node::Virtual(source) => &source.predicates,
         Node::Derived(source) => &source.predicates,
         Node::CteScan(source) => &source.predicates,
+        Node::Lateral(source) => &source.predicates,
         Node::Filter { predicates, .. } => predicates,
         _ => &[],
     }
