@@ -148,7 +148,7 @@ pub fn d(digits: &str) -> Expr {
         DataType::Decimal {
             precision,
             scale,
-            unsigned: false,
+            sign: DataType::SIGNED,
         },
     )
 }

@@ -80,7 +80,7 @@ impl Expr {
                 let ty = DataType::Decimal {
                     precision: MAX_DECIMAL_PRECISION,
                     scale: 0,
-                    unsigned: false,
+                    sign: DataType::SIGNED,
                 };
                 Expr::literal(Value::decimal(number), ty)
             }

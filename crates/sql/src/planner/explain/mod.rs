@@ -56,7 +56,7 @@ pub fn explain_columns(format: ExplainFormat) -> Vec<ColumnMeta> {
                 let mut meta = text_meta(name);
                 match name {
                     "id" | "rows" => meta.ty = bigint(true),
-                    "filtered" => meta.ty = DataType::Double { unsigned: false },
+                    "filtered" => meta.ty = DataType::DOUBLE,
                     _ => {}
                 }
                 meta
