@@ -2,6 +2,7 @@
 
 use super::data_type::DataType;
 use super::json_text::write_json;
+use super::members::EMPTY_ALONE;
 use super::number::{write_decimal, write_double, write_float, write_integer, write_unsigned};
 use super::temporal_text::{write_date, write_datetime, write_time};
 use super::type_info::bit_bytes;
@@ -17,6 +18,7 @@ pub fn write_text(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
         }
         (Value::DateTime(value), DataType::Date) => write_date(value.date, out),
         (_, ty) if ty.zerofill().is_some() => write_filled(value, ty, out),
+        (Value::Text(text), DataType::Set { .. }) if text == EMPTY_ALONE => {}
         (Value::Double(value), DataType::Float { .. }) => write_float(*value, out),
         (Value::Int(year), DataType::Year) => {
             out.extend_from_slice(format!("{year:04}").as_bytes());

@@ -231,6 +231,13 @@ impl DataType {
         )
     }
 
+    /// Whether it is a SET that has the empty member, whose values show another text than they
+    /// travel as: see [`super::members`].
+    #[must_use]
+    pub fn has_empty_member(&self) -> bool {
+        matches!(self, DataType::Set { members, .. } if members.iter().any(String::is_empty))
+    }
+
     /// Declared UNSIGNED.
     #[must_use]
     pub fn is_unsigned(&self) -> bool {
