@@ -50,10 +50,10 @@ fn every_type() -> Table {
         DataType::Decimal {
             precision: 20,
             scale: 5,
-            unsigned: false,
+            sign: DataType::SIGNED,
         },
-        DataType::Float { unsigned: false },
-        DataType::Double { unsigned: false },
+        DataType::FLOAT,
+        DataType::DOUBLE,
         DataType::Char {
             length: 5,
             collation: Collation::GeneralCi,

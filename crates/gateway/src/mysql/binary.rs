@@ -242,7 +242,7 @@ mod tests {
         };
         assert_eq!(encoded(ty, Value::Text("ab".into())), b"\0\0\x02ab");
         assert_eq!(
-            encoded(DataType::Double { unsigned: false }, Value::Double(0.5)),
+            encoded(DataType::DOUBLE, Value::Double(0.5)),
             [&[0, 0][..], &0.5_f64.to_le_bytes()].concat()
         );
     }

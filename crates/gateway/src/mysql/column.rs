@@ -1,6 +1,6 @@
 //! Column definitions: how a result column presents itself to clients.
 
-use manxdb_sql::types::{Collation, ColumnMeta, DataType, IntWidth, TextSize};
+use manxdb_sql::types::{Collation, ColumnMeta, DataType, IntWidth, Sign, TextSize};
 use mysql_common::constants::{ColumnFlags, ColumnType};
 
 use super::codec::put_lenenc_bytes;
@@ -44,20 +44,14 @@ pub fn wire_type(ty: &DataType) -> WireType {
         DataType::Decimal {
             precision,
             scale,
-            unsigned,
+            sign,
         } => WireType {
-            length: u32::from(*precision) + u32::from(*scale > 0) + u32::from(!*unsigned),
+            length: u32::from(*precision) + u32::from(*scale > 0) + u32::from(!sign.is_unsigned()),
             decimals: *scale,
-            ..plain(ColumnType::MYSQL_TYPE_NEWDECIMAL, 0, sign(*unsigned))
+            ..plain(ColumnType::MYSQL_TYPE_NEWDECIMAL, 0, fraction_flags(*sign))
         },
-        DataType::Float { unsigned } => WireType {
-            decimals: NOT_FIXED,
-            ..plain(ColumnType::MYSQL_TYPE_FLOAT, 12, sign(*unsigned))
-        },
-        DataType::Double { unsigned } => WireType {
-            decimals: NOT_FIXED,
-            ..plain(ColumnType::MYSQL_TYPE_DOUBLE, 22, sign(*unsigned))
-        },
+        DataType::Float { sign } => float(ColumnType::MYSQL_TYPE_FLOAT, ty, *sign),
+        DataType::Double { sign } => float(ColumnType::MYSQL_TYPE_DOUBLE, ty, *sign),
         DataType::Year => plain(
             ColumnType::MYSQL_TYPE_YEAR,
             4,
@@ -188,6 +182,23 @@ fn integer(width: IntWidth, unsigned: bool, display_width: Option<u8>) -> WireTy
     )
 }
 
+/// FLOAT or DOUBLE.
+fn float(code: ColumnType, ty: &DataType, sign: Sign) -> WireType {
+    WireType {
+        decimals: sign.digits().map_or(NOT_FIXED, |(_, digits)| digits),
+        ..plain(code, ty.char_length(), fraction_flags(sign))
+    }
+}
+
+fn fraction_flags(of: Sign) -> ColumnFlags {
+    let mut flags = sign(of.is_unsigned());
+    flags.set(
+        ColumnFlags::ZEROFILL_FLAG,
+        matches!(of, Sign::Filled { .. }),
+    );
+    flags
+}
+
 fn sign(unsigned: bool) -> ColumnFlags {
     if unsigned {
         ColumnFlags::UNSIGNED_FLAG
@@ -310,7 +321,7 @@ mod tests {
         let decimal = wire_type(&DataType::Decimal {
             precision: 10,
             scale: 2,
-            unsigned: false,
+            sign: DataType::SIGNED,
         });
         assert_eq!(
             (decimal.code as u8, decimal.length, decimal.decimals),
@@ -318,6 +329,35 @@ mod tests {
         );
         let datetime = wire_type(&DataType::DateTime { fsp: 6 });
         assert_eq!((datetime.length, datetime.decimals), (26, 6));
+    }
+
+    #[test]
+    fn filled_numbers_tell_their_width_and_their_flag() {
+        let digits = Some((7, 2));
+        let filled = |digits| Sign::Filled { digits };
+        let table = [
+            (
+                DataType::Decimal {
+                    precision: 8,
+                    scale: 2,
+                    sign: filled(None),
+                },
+                (9, 2),
+            ),
+            (DataType::Float { sign: filled(None) }, (12, 31)),
+            (
+                DataType::Double {
+                    sign: filled(digits),
+                },
+                (7, 2),
+            ),
+        ];
+        for (ty, expected) in table {
+            let wire = wire_type(&ty);
+            assert_eq!((wire.length, wire.decimals), expected, "{ty:?}");
+            let both = ColumnFlags::ZEROFILL_FLAG | ColumnFlags::UNSIGNED_FLAG;
+            assert!(wire.flags.contains(both), "{ty:?}");
+        }
     }
 
     #[test]

@@ -224,9 +224,9 @@ pub(crate) fn result_type(
         Some((p, s)) => DataType::Decimal {
             precision: (p + more).min(65),
             scale: (s + scale).min(30),
-            unsigned: false,
+            sign: DataType::SIGNED,
         },
-        None => DataType::Double { unsigned: false },
+        None => DataType::DOUBLE,
     };
     match kind {
         A::CountRows | A::Count | A::Grouping => bigint(false),
@@ -238,7 +238,7 @@ pub(crate) fn result_type(
             size: TextSize::Normal,
             collation,
         },
-        A::StdPop | A::StdSamp | A::VarPop | A::VarSamp => DataType::Double { unsigned: false },
+        A::StdPop | A::StdSamp | A::VarPop | A::VarSamp => DataType::DOUBLE,
         A::BitAnd | A::BitOr | A::BitXor => bigint(true),
         A::JsonArray | A::JsonObject => DataType::Json,
     }

@@ -7,14 +7,16 @@ use sqlparser::ast;
 
 use super::Binder;
 use super::from::{FromState, Part, TABLES_MAX};
-use super::query::{Bound, BoundQuery, finish};
-use super::scope::{FrameColumn, column_expr, same_name};
+use super::query::{Bound, finish};
+use super::scope::{Frame, FrameColumn, column_expr, same_name};
 use super::select::SelectParts;
+use super::subquery::plan_of_query;
 use crate::catalog::View;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::ExprKind;
+use crate::expr::{Expr, ExprKind};
 use crate::planner::logical::{Hints, Leaf, Source, Tree};
 use crate::planner::walk;
+use crate::types::{ColumnMeta, DataType};
 
 /// Views and derived tables inside each other.
 const NESTING_MAX: usize = 32;
@@ -102,9 +104,36 @@ impl Binder<'_> {
             }
             bound => {
                 let query = finish(bound)?;
-                add_computed(query, alias, names, state)
+                let meta = query.columns;
+                let source = Source::Derived(Box::new(query.node), query.rows);
+                add_computed(source, &meta, alias, names, state)
             }
         }
+    }
+
+    /// `LATERAL (SELECT …)`: a query that sees the rows of the tables before it, as a subquery in
+    /// an expression sees those of its query.
+    pub(super) fn bind_lateral(
+        &mut self,
+        query: &ast::Query,
+        alias: &str,
+        names: &[String],
+        state: &mut FromState,
+    ) -> SqlResult<Part> {
+        state.claim(None, alias)?;
+        let before = Frame::new(state.before.clone(), "from clause");
+        self.frames.push(before);
+        let nested = self.bind_nested(query);
+        self.frames.pop();
+        let nested = nested?;
+        let query = finish(nested.bound)?;
+        let (meta, rows) = (query.columns.clone(), query.rows);
+        let query = Expr {
+            kind: ExprKind::ScalarSubquery(Box::new(plan_of_query(query, nested.correlated))),
+            ty: DataType::Null,
+            nullable: true,
+        };
+        add_computed(Source::Lateral(query, rows), &meta, alias, names, state)
     }
 
     pub(super) fn bind_cte(
@@ -148,15 +177,17 @@ impl Binder<'_> {
     }
 }
 
+/// A table of rows that `source` computes, with the columns `meta`.
 fn add_computed(
-    query: BoundQuery,
+    source: Source,
+    meta: &[ColumnMeta],
     alias: &str,
     names: &[String],
     state: &mut FromState,
 ) -> SqlResult<Part> {
-    let slots = state.take(query.columns.len());
-    let mut columns = Vec::with_capacity(query.columns.len());
-    for (at, column) in query.columns.iter().enumerate() {
+    let slots = state.take(meta.len());
+    let mut columns = Vec::with_capacity(meta.len());
+    for (at, column) in meta.iter().enumerate() {
         columns.push(FrameColumn {
             database: None,
             table: Some(alias.to_string()),
@@ -170,7 +201,7 @@ fn add_computed(
     Ok(Part {
         columns,
         tree: Tree::Leaf(Leaf {
-            source: Source::Derived(Box::new(query.node), query.rows),
+            source,
             alias: alias.to_string(),
             slots,
             key_slot: None,

@@ -28,6 +28,8 @@ pub(crate) struct FromState {
     pub with_keys: bool,
     /// Stored tables, for UPDATE and DELETE.
     pub tables: Vec<ModifyTable>,
+    /// Columns that a LATERAL query may read: those of the tables before it, where there is one.
+    pub(super) before: Vec<FrameColumn>,
 }
 
 /// A bound part of a FROM clause.
@@ -50,11 +52,17 @@ impl Binder<'_> {
         state.leaves += tables;
         let mut group = Group::default();
         let mut columns = Vec::new();
+        let is_lateral = from.iter().any(joins_lateral);
+        let before = state.before.len();
         for table in from {
             let part = self.bind_joined(table, state, false)?;
             group.absorb(part.tree);
+            if is_lateral {
+                state.before.extend_from_slice(&part.columns);
+            }
             columns.extend(part.columns);
         }
+        state.before.truncate(before);
         Ok((group, columns))
     }
 
@@ -88,9 +96,6 @@ impl Binder<'_> {
                 alias,
                 ..
             } => {
-                if *lateral {
-                    return Err(SqlError::not_supported("LATERAL"));
-                }
                 let Some(alias) = alias else {
                     return Err(SqlError::new(
                         1248,
@@ -98,8 +103,11 @@ impl Binder<'_> {
                         "Every derived table must have its own alias",
                     ));
                 };
-                let bound = self.bind_derived_query(subquery)?;
                 let names = alias_columns(alias);
+                if *lateral {
+                    return self.bind_lateral(subquery, &alias.name.value, &names, state);
+                }
+                let bound = self.bind_derived_query(subquery)?;
                 state.claim(None, &alias.name.value)?;
                 Self::add_derived(bound, &alias.name.value, &names, state, nullable)
             }
@@ -241,6 +249,25 @@ impl FromState {
         self.names
             .push((database.map(str::to_string), alias.to_string()));
         Ok(())
+    }
+}
+
+/// Whether LATERAL stands in an item of a FROM clause.
+fn joins_lateral(item: &ast::TableWithJoins) -> bool {
+    let factors = item.joins.iter().map(|join| &join.relation);
+    std::iter::once(&item.relation)
+        .chain(factors)
+        .any(is_lateral)
+}
+
+/// Whether LATERAL stands in a part of a FROM clause.
+pub(super) fn is_lateral(factor: &ast::TableFactor) -> bool {
+    match factor {
+        ast::TableFactor::Derived { lateral, .. } => *lateral,
+        ast::TableFactor::NestedJoin {
+            table_with_joins, ..
+        } => joins_lateral(table_with_joins),
+        _ => false,
     }
 }
 

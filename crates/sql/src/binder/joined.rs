@@ -3,7 +3,7 @@
 use sqlparser::ast;
 
 use super::Binder;
-use super::from::{FromState, Part};
+use super::from::{FromState, Part, is_lateral};
 use super::scope::{ColumnName, Frame, FrameColumn, same_name};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{CompareOp, Expr};
@@ -21,7 +21,12 @@ impl Binder<'_> {
         let outer = nullable || table.joins.iter().any(|join| is_outer(&join.join_operator));
         let mut left = self.bind_factor(&table.relation, state, outer)?;
         for join in &table.joins {
+            let before = state.before.len();
+            if is_lateral(&join.relation) && !is_right(&join.join_operator) {
+                state.before.extend_from_slice(&left.columns);
+            }
             let right = self.bind_factor(&join.relation, state, outer)?;
+            state.before.truncate(before);
             left = self.bind_join(left, right, &join.join_operator)?;
         }
         Ok(left)
@@ -197,6 +202,11 @@ fn take_column(columns: &mut Vec<FrameColumn>, name: &str) -> SqlResult<FrameCol
         Some(at) => Ok(columns.remove(at)),
         None => Err(SqlError::unknown_column(name, "from clause")),
     }
+}
+
+fn is_right(op: &ast::JoinOperator) -> bool {
+    use ast::JoinOperator as J;
+    matches!(op, J::Right(_) | J::RightOuter(_))
 }
 
 fn is_outer(op: &ast::JoinOperator) -> bool {

@@ -51,10 +51,7 @@ fn number(digits: &str) -> SqlResult<Expr> {
             .ok()
             .filter(|value| value.is_finite())
             .ok_or_else(|| illegal_double(digits))?;
-        return Ok(Expr::literal(
-            Value::Double(value),
-            DataType::Double { unsigned: false },
-        ));
+        return Ok(Expr::literal(Value::Double(value), DataType::DOUBLE));
     }
     if !digits.contains('.') {
         if let Ok(value) = digits.parse::<i64>() {
@@ -74,7 +71,7 @@ fn number(digits: &str) -> SqlResult<Expr> {
     let ty = DataType::Decimal {
         precision,
         scale,
-        unsigned: false,
+        sign: DataType::SIGNED,
     };
     Ok(Expr::literal(Value::Decimal(Box::new(value)), ty))
 }

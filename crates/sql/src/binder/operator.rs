@@ -82,7 +82,7 @@ impl Binder<'_> {
             ty @ (DataType::Int { .. } | DataType::Decimal { .. } | DataType::Double { .. }) => {
                 ty.clone()
             }
-            _ => DataType::Double { unsigned: false },
+            _ => DataType::DOUBLE,
         };
         let (left_number, right_number) = (number(&left), number(&right));
         self.infer(&mut left, &right_number);
@@ -181,7 +181,7 @@ fn negate_literal(literal: &mut Expr) {
                 literal.ty = DataType::Decimal {
                     precision: 20,
                     scale: 0,
-                    unsigned: false,
+                    sign: DataType::SIGNED,
                 };
             }
             _ => {}

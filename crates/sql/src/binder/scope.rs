@@ -128,6 +128,8 @@ pub(crate) struct Frame {
     pub columns: Vec<FrameColumn>,
     /// Select-list names and what they stand for.
     pub aliases: Vec<(String, Expr)>,
+    /// While the select list is bound: all aliases in it.
+    pub written_aliases: Vec<String>,
     pub alias_use: AliasUse,
     /// In HAVING: what columns may be read outside aggregates, group columns first.
     pub having: Option<Having>,
@@ -147,6 +149,7 @@ impl Frame {
         Self {
             columns,
             aliases: Vec::new(),
+            written_aliases: Vec::new(),
             alias_use: AliasUse::Never,
             having: None,
             place,
@@ -212,17 +215,23 @@ impl Frame {
     /// What an item of the select list before the one being bound is called.
     ///
     /// # Errors
-    /// 1247 for an item with an aggregate or a window function, which is computed later.
+    /// 1247 for an item with an aggregate or a window function, which is computed later, for the one
+    /// being bound and for those behind it.
     fn find_earlier_item(&self, name: &ColumnName<'_>) -> SqlResult<Option<&Expr>> {
         let found = self.find_alias(name)?;
-        if found.is_some_and(super::group::has_call) {
-            let message = format!(
-                "Reference '{}' not supported (reference to group function)",
-                name.column
-            );
-            return Err(SqlError::new(1247, "42S22", message));
-        }
-        Ok(found)
+        let mut written = self.written_aliases.iter();
+        let why = if found.is_some_and(super::group::has_call) {
+            "reference to group function"
+        } else if found.is_none()
+            && name.table.is_none()
+            && written.any(|alias| same_name(alias, name.column))
+        {
+            "forward reference in item list"
+        } else {
+            return Ok(found);
+        };
+        let message = format!("Reference '{}' not supported ({why})", name.column);
+        Err(SqlError::new(1247, "42S22", message))
     }
 
     /// Group columns, then aliases, then columns of the select list; other columns do not exist

@@ -193,6 +193,11 @@ impl Binder<'_> {
         names: Option<&[String]>,
         parts: &mut SelectParts,
     ) -> SqlResult<()> {
+        let aliases = items.iter().filter_map(|item| match item {
+            ast::SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+            _ => None,
+        });
+        self.frame_mut()?.written_aliases = aliases.collect();
         for (at, item) in items.iter().enumerate() {
             match item {
                 ast::SelectItem::Wildcard(_) => self.expand(None, None, parts)?,
@@ -219,6 +224,7 @@ impl Binder<'_> {
                 }
             }
         }
+        self.frame_mut()?.written_aliases.clear();
         Ok(())
     }
 

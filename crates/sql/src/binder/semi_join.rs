@@ -233,9 +233,8 @@ fn stays_inside(inner: &SelectParts) -> bool {
         for expr in &member.on {
             inside &= reads_own_rows(expr);
         }
-        if let Tree::Group(group) = &member.tree {
-            group.for_each_expr(&mut |expr| inside &= reads_own_rows(expr));
-        }
+        let tree = &member.tree;
+        tree.for_each_expr(&mut |expr| inside &= reads_own_rows(expr));
     }
     inner.group.for_each_leaf(&mut |leaf| {
         if let Source::Derived(node, _) = &leaf.source {

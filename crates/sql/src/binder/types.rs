@@ -214,10 +214,8 @@ fn cast_type(
         D::Signed | D::SignedInteger | D::Int(_) | D::Integer(_) | D::BigInt(_) => bigint(false),
         D::Unsigned | D::UnsignedInteger | D::IntUnsigned(_) | D::BigIntUnsigned(_) => bigint(true),
         D::Decimal(info) | D::Numeric(info) | D::Dec(info) => decimal(info)?,
-        D::Float(_) | D::Float4 => DataType::Float { unsigned: false },
-        D::Double(_) | D::DoublePrecision | D::Real | D::Float8 => {
-            DataType::Double { unsigned: false }
-        }
+        D::Float(_) | D::Float4 => DataType::FLOAT,
+        D::Double(_) | D::DoublePrecision | D::Real | D::Float8 => DataType::DOUBLE,
         D::Char(length) | D::Character(length) | D::Varchar(length) | D::Nvarchar(length) => {
             text_type(character_length(length.as_ref()), collation, from)
         }

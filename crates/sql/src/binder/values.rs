@@ -3,7 +3,6 @@
 use sqlparser::ast;
 
 use super::Binder;
-use super::expr::operand_columns;
 use super::query::BoundQuery;
 use super::scope::{Frame, column_expr};
 use super::select::output;
@@ -18,6 +17,11 @@ impl Binder<'_> {
         let mut rows = Vec::with_capacity(values.rows.len());
         self.frames.push(Frame::new(Vec::new(), "field list"));
         let bound = values.rows.iter().try_for_each(|row| -> SqlResult<()> {
+            if row.content.iter().any(is_default) {
+                let message = "A VALUES clause cannot use DEFAULT values, unless used as a source \
+                               in an INSERT statement.";
+                return Err(SqlError::new(3943, "HY000", message));
+            }
             let row: SqlResult<Vec<Expr>> = row
                 .content
                 .iter()
@@ -42,7 +46,9 @@ fn values_query(mut rows: Vec<Vec<Expr>>) -> SqlResult<BoundQuery> {
         ));
     }
     if width == 0 {
-        return Err(operand_columns(1));
+        let message = "Each row of a VALUES clause must have at least one column, unless when \
+                       used as source in an INSERT statement.";
+        return Err(SqlError::new(3942, "HY000", message));
     }
     let mut columns = Vec::with_capacity(width);
     for at in 0..width {
@@ -63,4 +69,10 @@ fn values_query(mut rows: Vec<Vec<Expr>>) -> SqlResult<BoundQuery> {
         columns,
         rows: f64::from(u32::try_from(count).unwrap_or(u32::MAX)),
     })
+}
+
+/// The bare word DEFAULT.
+fn is_default(expr: &ast::Expr) -> bool {
+    matches!(expr, ast::Expr::Identifier(word)
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("DEFAULT"))
 }

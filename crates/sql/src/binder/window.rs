@@ -290,9 +290,7 @@ fn value_type(call: &WindowCall) -> SqlResult<DataType> {
     let count = call.arguments.len();
     let (ty, arity) = match call.kind {
         WindowKind::RowNumber | WindowKind::Rank | WindowKind::DenseRank => (bigint(true), 0..=0),
-        WindowKind::PercentRank | WindowKind::CumeDist => {
-            (DataType::Double { unsigned: false }, 0..=0)
-        }
+        WindowKind::PercentRank | WindowKind::CumeDist => (DataType::DOUBLE, 0..=0),
         WindowKind::Ntile => (bigint(true), 1..=1),
         WindowKind::Lag | WindowKind::Lead => (first_type(call), 1..=3),
         WindowKind::FirstValue | WindowKind::LastValue => (first_type(call), 1..=1),

@@ -123,7 +123,7 @@ fn room(key: Expr) -> SqlResult<Expr> {
         DataType::Decimal {
             precision: 65,
             scale,
-            unsigned: false,
+            sign: DataType::SIGNED,
         },
     )
 }

@@ -112,7 +112,7 @@ fn typed_values() -> Vec<(DataType, BoxedStrategy<Value>)> {
             DataType::Decimal {
                 precision: 40,
                 scale: 4,
-                unsigned: false,
+                sign: DataType::SIGNED,
             },
             decimals.boxed(),
         ),

@@ -14,6 +14,7 @@ mod distinct;
 mod fewest;
 mod hash_join;
 mod join;
+mod lateral;
 mod memory;
 mod operator;
 mod page;

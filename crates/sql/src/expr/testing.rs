@@ -151,7 +151,7 @@ pub fn d(digits: &str) -> Expr {
         DataType::Decimal {
             precision,
             scale,
-            unsigned: false,
+            sign: DataType::SIGNED,
         },
     )
 }

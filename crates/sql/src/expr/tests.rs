@@ -124,7 +124,7 @@ fn case_takes_the_common_type_of_its_results() {
         DataType::Decimal {
             precision: 21,
             scale: 2,
-            unsigned: false
+            sign: DataType::SIGNED
         }
     );
     assert_eq!(shown(Ok(expr)), "2.50");
@@ -138,7 +138,7 @@ fn casts_give_what_mysql_gives() {
     let decimal = |precision, scale| DataType::Decimal {
         precision,
         scale,
-        unsigned: false,
+        sign: DataType::SIGNED,
     };
     let table = [
         (t("12abc"), DataType::BIGINT, "12 !1292"),

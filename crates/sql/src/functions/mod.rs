@@ -308,13 +308,17 @@ pub(crate) fn shown_as_declared(expr: Expr) -> Expr {
     let filled = expr.ty.zerofill();
     let depends = expr.ty.fsp() > 0
         || filled.is_some()
+        || expr.ty.has_empty_member()
         || matches!(expr.ty, DataType::Float { .. } | DataType::Year);
     if !depends {
         return expr;
     }
     let nullable = expr.nullable;
     let length = expr.ty.char_length().max(filled.map_or(0, u32::from));
-    let ty = DataType::varchar(length);
+    let ty = match expr.ty.collation() {
+        Some(collation) => DataType::text_of(length, collation),
+        None => DataType::varchar(length),
+    };
     Expr {
         kind: ExprKind::Cast(Box::new(expr)),
         ty,

@@ -28,7 +28,7 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
 /// The kind of number an argument is taken as.
 fn number_type(arg: Option<&Expr>) -> DataType {
     match arg.map(|arg| &arg.ty) {
-        Some(ty @ (DataType::Int { .. } | DataType::Decimal { .. })) => ty.clone(),
+        Some(ty @ (DataType::Int { .. } | DataType::Decimal { .. })) => ty.clone().computed(),
         Some(DataType::Year | DataType::Date | DataType::Null) => DataType::BIGINT,
         Some(DataType::Bit { .. }) => DataType::BIGINT_UNSIGNED,
         Some(ty) if ty.is_temporal() => {
@@ -36,7 +36,7 @@ fn number_type(arg: Option<&Expr>) -> DataType {
             DataType::Decimal {
                 precision,
                 scale,
-                unsigned: false,
+                sign: DataType::SIGNED,
             }
         }
         _ => DataType::DOUBLE,
@@ -59,11 +59,11 @@ fn infer_whole(args: &[Expr]) -> (DataType, bool) {
         DataType::Decimal {
             precision,
             scale,
-            unsigned,
+            sign,
         } if precision.saturating_sub(scale) >= 18 => DataType::Decimal {
             precision: precision.saturating_sub(scale) + 1,
             scale: 0,
-            unsigned,
+            sign,
         },
         ty if ty.is_unsigned() => DataType::BIGINT_UNSIGNED,
         _ => DataType::BIGINT,
@@ -79,7 +79,7 @@ fn infer_round(args: &[Expr]) -> (DataType, bool) {
         DataType::Decimal {
             precision,
             scale,
-            unsigned,
+            sign,
         } => {
             let wanted = match args.get(1) {
                 None => Some(0),
@@ -92,7 +92,7 @@ fn infer_round(args: &[Expr]) -> (DataType, bool) {
                 precision: (precision.saturating_sub(scale) + kept + u8::from(kept < scale))
                     .clamp(1, 65),
                 scale: kept,
-                unsigned,
+                sign,
             }
         }
         other => other,

@@ -158,7 +158,7 @@ fn infer_unix(args: &[Expr]) -> (DataType, bool) {
         DataType::Decimal {
             precision: 18,
             scale: fsp,
-            unsigned: false,
+            sign: DataType::SIGNED,
         },
         nullable,
     )

@@ -58,6 +58,14 @@ pub struct LineFormat {
     pub line_end: Vec<u8>,
 }
 
+impl LineFormat {
+    /// Whether fields have the widths of their columns, and nothing between them.
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
+        self.field_end.is_empty() && self.quote.is_none()
+    }
+}
+
 impl Default for LineFormat {
     fn default() -> Self {
         Self {
@@ -205,9 +213,6 @@ fn line_format(parser: &mut Parser) -> Result<LineFormat, ParserError> {
                 break;
             }
         }
-    }
-    if format.field_end.is_empty() && format.quote.is_none() {
-        return error("unsupported: fields of a fixed length (FIELDS TERMINATED BY '')");
     }
     Ok(format)
 }

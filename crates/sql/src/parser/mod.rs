@@ -22,6 +22,7 @@ mod column;
 mod database;
 mod depth;
 mod dialect;
+mod explicit_table;
 mod given;
 mod hint;
 mod load;

@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 
+use super::explicit_table::is_query;
 use super::words::is_word;
 use crate::error::{SqlError, SqlResult};
 
@@ -108,7 +109,7 @@ pub(super) fn spellings(tokens: Tokens) -> SqlResult<Tokens> {
             index += 1;
             continue;
         }
-        if index == 0 && is(0, "TABLE") {
+        if is(0, "TABLE") && is_query(&tokens, index) {
             for word in ["SELECT", "*", "FROM"] {
                 out.push(if word == "*" {
                     TokenWithSpan {

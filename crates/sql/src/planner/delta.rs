@@ -59,7 +59,7 @@ pub(crate) fn leaves(group: &Group) -> Result<Vec<(&Leaf, &Member)>, Obstacle> {
         let other = match &leaf.source {
             Source::Stored(_) => None,
             Source::Virtual(_) => Some("a computed table"),
-            Source::Derived(..) => Some("a subquery in FROM"),
+            Source::Derived(..) | Source::Lateral(..) => Some("a subquery in FROM"),
             Source::Cte(_) => Some("a common table expression"),
         };
         if let Some(other) = other {

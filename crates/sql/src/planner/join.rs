@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::access::{self, Choice, Needs};
 use super::alternatives;
 use super::logical::{Group, Leaf, Member, Source, Tree};
-use super::physical::{CteScan, Derived, HashKeys, Join, JoinKind, Node, Scan, Virtual};
+use super::physical::{CteScan, Derived, HashKeys, Join, JoinKind, Lateral, Node, Scan, Virtual};
 use super::walk;
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::types::DataType;
@@ -189,7 +189,7 @@ impl<'a> Planner<'a> {
                 .choose_access(leaf, bound, conditions, wish)
                 .map_or(access::TABLE_ROWS, |choice| choice.rows),
             Source::Virtual(_) => 200.0,
-            Source::Derived(_, rows) => *rows,
+            Source::Derived(_, rows) | Source::Lateral(_, rows) => *rows,
             Source::Cte(_) => 20.0,
         }
     }
@@ -244,6 +244,18 @@ impl<'a> Planner<'a> {
                 })),
                 rows,
             ),
+            (Source::Lateral(query, rows), _) => Planned {
+                keyed: !Condition::new(query.clone()).slots.is_empty(),
+                ..unkeyed(
+                    Node::Lateral(Box::new(Lateral {
+                        query,
+                        alias,
+                        slots,
+                        predicates,
+                    })),
+                    rows,
+                )
+            },
             (Source::Cte(id), _) => unkeyed(
                 Node::CteScan(Box::new(CteScan {
                     id,
@@ -300,6 +312,9 @@ impl Build<'_, '_> {
             if self.straight {
                 return at;
             }
+            if self.waits(member) {
+                continue;
+            }
             let rows = self.expected(member, wish);
             if best.is_none_or(|(least, _)| rows < least) {
                 best = Some((rows, at));
@@ -313,6 +328,18 @@ impl Build<'_, '_> {
         }
     }
 
+    /// Whether a LATERAL query in the member reads tables that are not placed.
+    fn waits(&self, member: &Member) -> bool {
+        let own = std::slice::from_ref(&member.slots);
+        let mut waits = false;
+        member.tree.for_each_leaf(&mut |leaf| {
+            if let Source::Lateral(query, _) = &leaf.source {
+                waits |= !Condition::new(query.clone()).within(&[&self.bound, own]);
+            }
+        });
+        waits
+    }
+
     /// Everything the member's conditions name is placed.
     fn ready(&self, member: &Member) -> bool {
         let own = std::slice::from_ref(&member.slots);
@@ -321,9 +348,7 @@ impl Build<'_, '_> {
             ready &= Condition::new(expr.clone()).within(&[&self.bound, own]);
         };
         member.on.iter().for_each(&mut check);
-        if let Tree::Group(group) = &member.tree {
-            group.for_each_expr(&mut check);
-        }
+        member.tree.for_each_expr(&mut check);
         ready
     }
 

@@ -19,6 +19,9 @@ pub enum Source {
     Derived(Box<Node>, f64),
     /// Rows of the recursive CTE with this identity.
     Cte(usize),
+    /// LATERAL: a subquery expression that is run for each row of the tables before it, with the rows
+    /// that it is expected to give.
+    Lateral(Expr, f64),
 }
 
 /// A table of the FROM clause.
@@ -120,18 +123,30 @@ impl Tree {
     }
 
     fn for_each_expr_mut(&mut self, each: &mut dyn FnMut(&mut Expr)) {
-        if let Tree::Group(group) = self {
-            group.for_each_expr_mut(each);
+        match self {
+            Tree::Group(group) => group.for_each_expr_mut(each),
+            Tree::Leaf(leaf) => {
+                if let Source::Lateral(query, _) = &mut leaf.source {
+                    each(query);
+                }
+            }
         }
     }
 
-    fn for_each_expr(&self, each: &mut dyn FnMut(&Expr)) {
-        if let Tree::Group(group) = self {
-            group.for_each_expr(each);
+    /// Every condition, and LATERAL queries.
+    pub fn for_each_expr(&self, each: &mut dyn FnMut(&Expr)) {
+        match self {
+            Tree::Group(group) => group.for_each_expr(each),
+            Tree::Leaf(leaf) => {
+                if let Source::Lateral(query, _) = &leaf.source {
+                    each(query);
+                }
+            }
         }
     }
 
-    fn for_each_leaf<'a>(&'a self, each: &mut dyn FnMut(&'a Leaf)) {
+    /// Every table.
+    pub fn for_each_leaf<'a>(&'a self, each: &mut dyn FnMut(&'a Leaf)) {
         match self {
             Tree::Leaf(leaf) => each(leaf),
             Tree::Group(group) => group.for_each_leaf(each),
@@ -169,7 +184,7 @@ impl Group {
         self.for_each_expr_mut(&mut |expr| walk::remap(expr, map));
     }
 
-    /// Every condition.
+    /// Every condition, and LATERAL queries.
     pub fn for_each_expr_mut(&mut self, each: &mut dyn FnMut(&mut Expr)) {
         self.conjuncts.iter_mut().for_each(&mut *each);
         for member in &mut self.members {
@@ -178,7 +193,7 @@ impl Group {
         }
     }
 
-    /// Every condition.
+    /// Every condition, and LATERAL queries.
     pub fn for_each_expr(&self, each: &mut dyn FnMut(&Expr)) {
         self.conjuncts.iter().for_each(&mut *each);
         for member in &self.members {

@@ -35,6 +35,8 @@ pub enum Node {
     Virtual(Box<Virtual>),
     /// A subquery in FROM; its rows are kept when it is read again.
     Derived(Box<Derived>),
+    /// A LATERAL subquery: its rows for the row it is opened over.
+    Lateral(Box<Lateral>),
     /// The rows so far of the recursive CTE being computed, or all of a finished CTE.
     CteScan(Box<CteScan>),
     /// Keeps rows for which all hold.
@@ -231,6 +233,19 @@ pub struct Derived {
     pub predicates: Vec<Expr>,
     /// The rows may be asked for again and are kept.
     pub keep: bool,
+}
+
+/// A LATERAL subquery.
+#[derive(Debug, Clone)]
+pub struct Lateral {
+    /// A subquery expression over the wide row.
+    pub query: Expr,
+    /// Its name in this query.
+    pub alias: String,
+    /// Slots.
+    pub slots: Range<usize>,
+    /// Conditions on the wide row.
+    pub predicates: Vec<Expr>,
 }
 
 /// A reference to a common table expression that is computed once.

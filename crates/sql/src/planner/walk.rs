@@ -198,6 +198,7 @@ pub fn inputs(node: &Node) -> Vec<&Node> {
         | Node::Scan(_)
         | Node::Virtual(_)
         | Node::CteScan(_)
+        | Node::Lateral(_)
         | Node::ViewRows => Vec::new(),
         Node::From { input, .. }
         | Node::Filter { input, .. }
@@ -225,6 +226,7 @@ fn inputs_mut(node: &mut Node) -> Vec<&mut Node> {
         | Node::Scan(_)
         | Node::Virtual(_)
         | Node::CteScan(_)
+        | Node::Lateral(_)
         | Node::ViewRows => Vec::new(),
         Node::From { input, .. }
         | Node::Filter { input, .. }
@@ -340,6 +342,10 @@ pub fn node_exprs(node: &Node, each: &mut dyn FnMut(&Expr)) {
         Node::Virtual(source) => source.predicates.iter().for_each(&mut *each),
         Node::Derived(source) => source.predicates.iter().for_each(&mut *each),
         Node::CteScan(source) => source.predicates.iter().for_each(&mut *each),
+        Node::Lateral(source) => {
+            each(&source.query);
+            source.predicates.iter().for_each(&mut *each);
+        }
         Node::Filter { predicates, .. } => predicates.iter().for_each(&mut *each),
         Node::Join(join) => {
             if let Some(hash) = &join.hash {
@@ -392,6 +398,10 @@ pub fn node_exprs_mut(node: &mut Node, each: &mut dyn FnMut(&mut Expr)) {
         Node::Virtual(source) => source.predicates.iter_mut().for_each(&mut *each),
         Node::Derived(source) => source.predicates.iter_mut().for_each(&mut *each),
         Node::CteScan(source) => source.predicates.iter_mut().for_each(&mut *each),
+        Node::Lateral(source) => {
+            each(&mut source.query);
+            source.predicates.iter_mut().for_each(&mut *each);
+        }
         Node::Filter { predicates, .. } => predicates.iter_mut().for_each(&mut *each),
         Node::Join(join) => {
             if let Some(hash) = &mut join.hash {

@@ -106,7 +106,7 @@ fn decimal_type(number: &crate::types::Decimal) -> DataType {
     DataType::Decimal {
         precision: digits.max(scale + 1).min(MAX_DECIMAL_PRECISION),
         scale,
-        unsigned: false,
+        sign: DataType::SIGNED,
     }
 }
 

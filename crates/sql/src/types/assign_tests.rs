@@ -51,7 +51,7 @@ fn values_are_fitted_or_refused() {
     let money = DataType::Decimal {
         precision: 5,
         scale: 2,
-        unsigned: false,
+        sign: DataType::SIGNED,
     };
     let word = |length| DataType::Varchar {
         length,
@@ -172,7 +172,7 @@ fn values_are_fitted_or_refused() {
         (text("{"), DataType::Json, "error 3140", "error 3140"),
         (
             Value::Double(1e300),
-            DataType::Float { unsigned: false },
+            DataType::FLOAT,
             "error 1264",
             "3.40282e38 !1264",
         ),

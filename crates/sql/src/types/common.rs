@@ -71,7 +71,7 @@ fn common_number(a: &DataType, b: &DataType) -> DataType {
     if a.is_float() || b.is_float() {
         let single = matches!(a, DataType::Float { .. }) && matches!(b, DataType::Float { .. });
         return if single {
-            DataType::Float { unsigned: false }
+            DataType::FLOAT
         } else {
             DataType::DOUBLE
         };
@@ -103,7 +103,7 @@ fn common_number(a: &DataType, b: &DataType) -> DataType {
     DataType::Decimal {
         precision: (whole + scale).min(MAX_DECIMAL_PRECISION),
         scale,
-        unsigned: a.is_unsigned() && b.is_unsigned(),
+        sign: DataType::sign_of(a.is_unsigned() && b.is_unsigned()),
     }
 }
 
@@ -129,7 +129,7 @@ fn common_integer(a: (IntWidth, bool), b: (IntWidth, bool)) -> DataType {
         IntWidth::Big => DataType::Decimal {
             precision: 20,
             scale: 0,
-            unsigned: false,
+            sign: DataType::SIGNED,
         },
     }
 }
@@ -151,7 +151,7 @@ mod tests {
         DataType::Decimal {
             precision,
             scale,
-            unsigned: false,
+            sign: DataType::SIGNED,
         }
     }
 

@@ -245,7 +245,7 @@ mod tests {
             Value::Int(i64::MAX),
             Value::Double(0.5),
         ];
-        let ty = DataType::Double { unsigned: false };
+        let ty = DataType::DOUBLE;
         for a in &values {
             for b in &values {
                 let heads = (sort_head_typed(a, &ty), sort_head_typed(b, &ty));

@@ -4,7 +4,7 @@ use bigdecimal::{FromPrimitive, ToPrimitive, Zero};
 
 use super::data_type::DataType;
 use super::json_text::json_to_text;
-use super::members::set_bits;
+use super::members::{EMPTY_ALONE, set_bits};
 use super::number::{
     decimal_of_double, decimal_to_integer, parse_decimal, parse_double, parse_integer,
     parse_integer_cut,
@@ -77,12 +77,15 @@ impl Value {
     }
 
     /// What a value of type `from` is where `to` is stored: an ENUM's place in its list and a SET's
-    /// bits for a number, and itself otherwise.
+    /// bits for a number, of a SET's empty member alone the text, and itself otherwise.
     #[must_use]
     pub fn stored_from(self, from: &DataType, to: &DataType) -> Self {
         match (&self, from) {
             (Value::Text(text), DataType::Set { members, .. }) if to.is_number() => {
                 Value::UInt(set_bits(members, text))
+            }
+            (Value::Text(text), DataType::Set { .. }) if text == EMPTY_ALONE && from != to => {
+                Value::Text(String::new())
             }
             (Value::Text(text), DataType::Enum { members, .. }) if to.is_number() => {
                 let place = members.iter().position(|member| member == text);

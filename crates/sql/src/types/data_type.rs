@@ -52,6 +52,38 @@ pub enum Collation {
     EsperantoCi,
 }
 
+/// Whether a DECIMAL, FLOAT or DOUBLE may be negative, and how it is shown. The first two are stored
+/// as the booleans that stood here before there was a third.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Sign {
+    /// It may.
+    Signed,
+    /// UNSIGNED.
+    Unsigned,
+    /// ZEROFILL: not negative, and shown with zeros in front.
+    Filled {
+        /// FLOAT(m, d) and DOUBLE(m, d): characters in all, and digits behind the point.
+        digits: Option<(u8, u8)>,
+    },
+}
+
+impl Sign {
+    /// No negative values.
+    #[must_use]
+    pub fn is_unsigned(self) -> bool {
+        self != Sign::Signed
+    }
+
+    /// Characters in all and digits behind the point, of a type that is declared with them.
+    #[must_use]
+    pub fn digits(self) -> Option<(u8, u8)> {
+        match self {
+            Sign::Filled { digits } => digits,
+            Sign::Signed | Sign::Unsigned => None,
+        }
+    }
+}
+
 /// A declared or inferred type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum DataType {
@@ -72,18 +104,18 @@ pub enum DataType {
         precision: u8,
         /// Digits after the point, 0–30.
         scale: u8,
-        /// No negative values.
-        unsigned: bool,
+        /// Negative values, and how it is shown.
+        sign: Sign,
     },
     /// FLOAT.
     Float {
-        /// No negative values.
-        unsigned: bool,
+        /// Negative values, and how it is shown.
+        sign: Sign,
     },
     /// DOUBLE.
     Double {
-        /// No negative values.
-        unsigned: bool,
+        /// Negative values, and how it is shown.
+        sign: Sign,
     },
     /// CHAR(n).
     Char {
@@ -189,4 +221,23 @@ pub struct ColumnMeta {
     pub multiple_key: bool,
     /// `AUTO_INCREMENT`.
     pub auto_increment: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sign_is_stored_as_the_boolean_that_it_was() {
+        for (sign, unsigned) in [(Sign::Signed, false), (Sign::Unsigned, true)] {
+            let stored = postcard::to_allocvec(&unsigned).unwrap();
+            assert_eq!(postcard::to_allocvec(&sign).unwrap(), stored);
+            assert_eq!(postcard::from_bytes::<Sign>(&stored).unwrap(), sign);
+        }
+        let filled = Sign::Filled {
+            digits: Some((7, 2)),
+        };
+        let stored = postcard::to_allocvec(&filled).unwrap();
+        assert_eq!(postcard::from_bytes::<Sign>(&stored).unwrap(), filled);
+    }
 }

@@ -1,8 +1,10 @@
 //! SET: a text of members in the order of the list, and the bits that stand for them.
 //!
 //! A value travels as its text (`a,c`), which is unique for each choice of members because none
-//! has a comma; only the empty member alone, which MySQL tells from no member by its number, is no
-//! member here. Where MySQL computes with it or sorts it, it is a number whose
+//! has a comma. Only the empty member alone would look like no member: it travels as [`EMPTY_ALONE`],
+//! and whoever shows it or takes it for a text makes it empty.
+//!
+//! Where MySQL computes with it or sorts it, it is a number whose
 //! lowest bit is the first member.
 
 use super::collate::text_equal;
@@ -10,6 +12,9 @@ use super::data_type::Collation;
 
 /// Members a SET can have: one a bit.
 pub const SET_MEMBERS_MAX: usize = 64;
+
+/// The empty member alone: twice the empty member, as a list that is read.
+pub const EMPTY_ALONE: &str = ",";
 
 /// The number of a SET's text, which is one of ours: spelled as the members are.
 #[must_use]
@@ -32,6 +37,9 @@ pub fn set_text(members: &[String], bits: u64) -> String {
         .filter(|(place, _)| bits & bit(*place) != 0)
         .map(|(_, member)| member.as_str())
         .collect();
+    if chosen == [""] {
+        return EMPTY_ALONE.to_string();
+    }
     chosen.join(",")
 }
 
@@ -94,7 +102,12 @@ mod tests {
         assert_eq!(set_text(&members, 0b11), "a,");
         assert_eq!(set_bits(&members, "a,"), 0b11);
         assert_eq!(read_set(&members, "a,", Collation::Bin), (0b11, true));
-        assert_eq!(set_bits(&members, &set_text(&members, 0b10)), 0);
+        assert_eq!(set_text(&members, 0b10), EMPTY_ALONE);
+        assert_eq!(set_bits(&members, EMPTY_ALONE), 0b10);
+        assert_eq!(
+            read_set(&members, EMPTY_ALONE, Collation::Bin),
+            (0b10, true)
+        );
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub use collate::{compare_text, sort_key, text_equal, write_escaped};
 pub use common::{common_type, merge_collations};
 pub use compare::{compare, group_key, sort_cmp, sort_cmp_typed, sort_head_typed};
 pub use convert_json::to_json;
-pub use data_type::{Collation, ColumnMeta, DataType, IntWidth, TextSize};
+pub use data_type::{Collation, ColumnMeta, DataType, IntWidth, Sign, TextSize};
 pub use json_text::{
     JsonIssue, MAX_JSON_DEPTH, check_json, compare_json, json_bytes, json_depth, json_to_text,
     normalise, parse_json, write_json, write_json_string,

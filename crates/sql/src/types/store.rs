@@ -7,7 +7,7 @@ use bigdecimal::Signed;
 
 use super::collate::text_equal;
 use super::convert_json::to_json;
-use super::data_type::{Collation, DataType, IntWidth};
+use super::data_type::{Collation, DataType, IntWidth, Sign};
 use super::json_text::{JsonIssue, parse_json};
 use super::members::{all_members, read_set, set_text};
 use super::number::{decimal_limit, parse_double, round_decimal};
@@ -70,11 +70,11 @@ pub fn fit(value: Value, ty: &DataType, rules: &StoreRules<'_>) -> Fitted {
             DataType::Decimal {
                 precision,
                 scale,
-                unsigned,
+                sign,
             },
-        ) => fit_decimal(&value, *precision, *scale, *unsigned),
-        (value, DataType::Float { unsigned }) => fit_double(&value, *unsigned, true),
-        (value, DataType::Double { unsigned }) => fit_double(&value, *unsigned, false),
+        ) => fit_decimal(&value, *precision, *scale, sign.is_unsigned()),
+        (value, DataType::Float { sign }) => fit_double(&value, *sign, true),
+        (value, DataType::Double { sign }) => fit_double(&value, *sign, false),
         (value, DataType::Char { length, .. }) => {
             let (text, issue) = fit_text(value, *length, usize::MAX);
             // Spaces at the end are no part of a CHAR: nothing is lost with them.
@@ -163,10 +163,14 @@ fn fit_decimal(value: &Value, precision: u8, scale: u8, unsigned: bool) -> Fitte
     (Value::decimal(fitted), issue)
 }
 
-fn fit_double(value: &Value, unsigned: bool, single: bool) -> Fitted {
+fn fit_double(value: &Value, sign: Sign, single: bool) -> Fitted {
     let (number, complete) = value.to_double_checked().unwrap_or((0.0, true));
-    if unsigned && number < 0.0 {
+    if sign.is_unsigned() && number < 0.0 {
         return (Value::Double(0.0), Some(Issue::OutOfRange));
+    }
+    let (number, is_cut) = rounded_to(number, sign);
+    if is_cut {
+        return (Value::Double(number), Some(Issue::OutOfRange));
     }
     let issue = text_issue(value, complete, if single { "float" } else { "double" });
     if !single {
@@ -178,6 +182,24 @@ fn fit_double(value: &Value, unsigned: bool, single: bool) -> Fitted {
         return (Value::Double(f64::from(cut)), Some(Issue::OutOfRange));
     }
     (Value::Double(f64::from(narrow)), issue)
+}
+
+/// `number` as FLOAT(m, d) or DOUBLE(m, d) holds it, and whether it was too great.
+fn rounded_to(number: f64, sign: Sign) -> (f64, bool) {
+    let Some((width, digits)) = sign.digits() else {
+        return (number, false);
+    };
+    let unit = 10_f64.powi(i32::from(digits));
+    let greatest = 10_f64.powi(i32::from(width)) - 1.0;
+    let units = (number * unit).round();
+    // Beyond 2^53 units there is nothing behind the point that could be rounded.
+    if !units.is_finite() || units > greatest {
+        (greatest / unit, true)
+    } else if units.abs() < 9e15 {
+        (units / unit, false)
+    } else {
+        (number, false)
+    }
 }
 
 fn fit_text(value: Value, characters: u32, bytes: usize) -> Fitted {

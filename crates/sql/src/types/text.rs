@@ -2,6 +2,7 @@
 
 use super::data_type::DataType;
 use super::json_text::write_json;
+use super::members::EMPTY_ALONE;
 use super::number::{write_decimal, write_double, write_float, write_integer, write_unsigned};
 use super::temporal_text::{write_date, write_datetime, write_time};
 use super::type_info::bit_bytes;
@@ -16,20 +17,34 @@ pub fn write_text(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
             write_datetime(*value, *fsp, out);
         }
         (Value::DateTime(value), DataType::Date) => write_date(value.date, out),
+        (_, ty) if ty.zerofill().is_some() => write_filled(value, ty, out),
+        (Value::Text(text), DataType::Set { .. }) if text == EMPTY_ALONE => {}
         (Value::Double(value), DataType::Float { .. }) => write_float(*value, out),
         (Value::Int(year), DataType::Year) => {
             out.extend_from_slice(format!("{year:04}").as_bytes());
         }
         (Value::UInt(bits), DataType::Bit { width }) => write_bits(*bits, *width, out),
-        (Value::Int(_) | Value::UInt(_), ty) if ty.zerofill().is_some() => {
-            let start = out.len();
-            write_value(value, out);
-            let digits = usize::from(ty.zerofill().unwrap_or(0));
-            let missing = digits.saturating_sub(out.len() - start);
-            out.splice(start..start, std::iter::repeat_n(b'0', missing));
-        }
         _ => write_value(value, out),
     }
+}
+
+/// A number of a type declared ZEROFILL.
+fn write_filled(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
+    let start = out.len();
+    match (value, ty) {
+        (Value::Null, _) => return,
+        (Value::Double(value), _) if ty.shown_digits().is_some() => {
+            let digits = ty
+                .shown_digits()
+                .map_or(0, |(_, digits)| usize::from(digits));
+            out.extend_from_slice(format!("{value:.digits$}").as_bytes());
+        }
+        (Value::Double(value), DataType::Float { .. }) => write_float(*value, out),
+        _ => write_value(value, out),
+    }
+    let width = usize::from(ty.zerofill().unwrap_or(0));
+    let missing = width.saturating_sub(out.len() - start);
+    out.splice(start..start, std::iter::repeat_n(b'0', missing));
 }
 
 /// Appends the bytes that hold the `width` bits of a BIT, the greatest first.

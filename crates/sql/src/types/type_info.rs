@@ -1,7 +1,11 @@
 //! What a declared type implies: names, widths, families.
 
-use super::data_type::{Collation, DataType, IntWidth, TextSize};
+use super::data_type::{Collation, DataType, IntWidth, Sign, TextSize};
 use super::number::{MAX_DECIMAL_PRECISION, MAX_DECIMAL_SCALE};
+
+/// Most characters of a FLOAT and of a DOUBLE, as clients are told them.
+const FLOAT_WIDTH: u8 = 12;
+const DOUBLE_WIDTH: u8 = 22;
 
 impl IntWidth {
     /// Bytes of storage.
@@ -96,7 +100,27 @@ impl DataType {
         display_width: None,
     };
     /// DOUBLE.
-    pub const DOUBLE: DataType = DataType::Double { unsigned: false };
+    pub const DOUBLE: DataType = DataType::Double {
+        sign: DataType::SIGNED,
+    };
+    /// FLOAT.
+    pub const FLOAT: DataType = DataType::Float {
+        sign: DataType::SIGNED,
+    };
+    /// Of numbers that may be negative.
+    pub const SIGNED: Sign = Sign::Signed;
+    /// Of numbers that may not.
+    pub const UNSIGNED: Sign = Sign::Unsigned;
+
+    /// The sign of UNSIGNED numbers, or of others.
+    #[must_use]
+    pub fn sign_of(unsigned: bool) -> Sign {
+        if unsigned {
+            Sign::Unsigned
+        } else {
+            Sign::Signed
+        }
+    }
 
     /// VARCHAR of `length` characters under the default collation.
     #[must_use]
@@ -207,21 +231,28 @@ impl DataType {
         )
     }
 
+    /// Whether it is a SET that has the empty member, whose values show another text than they
+    /// travel as: see [`super::members`].
+    #[must_use]
+    pub fn has_empty_member(&self) -> bool {
+        matches!(self, DataType::Set { members, .. } if members.iter().any(String::is_empty))
+    }
+
     /// Declared UNSIGNED.
     #[must_use]
     pub fn is_unsigned(&self) -> bool {
         match self {
-            DataType::Int { unsigned, .. }
-            | DataType::Decimal { unsigned, .. }
-            | DataType::Float { unsigned }
-            | DataType::Double { unsigned } => *unsigned,
+            DataType::Int { unsigned, .. } => *unsigned,
+            DataType::Decimal { sign, .. }
+            | DataType::Float { sign }
+            | DataType::Double { sign } => sign.is_unsigned(),
             DataType::Year | DataType::Bit { .. } => true,
             _ => false,
         }
     }
 
-    /// The digits an integer column declared ZEROFILL is filled up to with zeros. Such a column is
-    /// unsigned, and no other unsigned one keeps a display width but TINYINT(1), which needs no
+    /// The characters that a column declared ZEROFILL is filled up to with zeros. Such a column is
+    /// unsigned. No other unsigned integer keeps a display width but TINYINT(1), which needs no
     /// filling.
     #[must_use]
     pub fn zerofill(&self) -> Option<u8> {
@@ -231,6 +262,26 @@ impl DataType {
                 unsigned: true,
                 display_width: Some(digits),
             } if (*width, *digits) != (IntWidth::Tiny, 1) => Some(*digits),
+            DataType::Decimal {
+                precision,
+                scale,
+                sign: Sign::Filled { .. },
+            } => Some(precision + u8::from(*scale > 0)),
+            DataType::Float {
+                sign: Sign::Filled { digits },
+            } => Some(digits.map_or(FLOAT_WIDTH, |(width, _)| width)),
+            DataType::Double {
+                sign: Sign::Filled { digits },
+            } => Some(digits.map_or(DOUBLE_WIDTH, |(width, _)| width)),
+            _ => None,
+        }
+    }
+
+    /// Characters in all and digits behind the point that a FLOAT or DOUBLE is declared with and shows.
+    #[must_use]
+    pub fn shown_digits(&self) -> Option<(u8, u8)> {
+        match self {
+            DataType::Float { sign } | DataType::Double { sign } => sign.digits(),
             _ => None,
         }
     }
@@ -239,10 +290,14 @@ impl DataType {
     /// with zeros.
     #[must_use]
     pub fn computed(mut self) -> Self {
-        if self.zerofill().is_some()
-            && let DataType::Int { display_width, .. } = &mut self
-        {
-            *display_width = None;
+        if self.zerofill().is_some() {
+            match &mut self {
+                DataType::Int { display_width, .. } => *display_width = None,
+                DataType::Decimal { sign, .. }
+                | DataType::Float { sign }
+                | DataType::Double { sign } => *sign = Sign::Unsigned,
+                _ => {}
+            }
         }
         self
     }
@@ -289,10 +344,10 @@ impl DataType {
             DataType::Decimal {
                 precision,
                 scale,
-                unsigned,
-            } => u32::from(*precision) + u32::from(*scale > 0) + u32::from(!unsigned),
-            DataType::Float { .. } => 12,
-            DataType::Double { .. } => 22,
+                sign,
+            } => u32::from(*precision) + u32::from(*scale > 0) + u32::from(!sign.is_unsigned()),
+            DataType::Float { .. } => u32::from(self.zerofill().unwrap_or(FLOAT_WIDTH)),
+            DataType::Double { .. } => u32::from(self.zerofill().unwrap_or(DOUBLE_WIDTH)),
             DataType::Char { length, .. }
             | DataType::Varchar { length, .. }
             | DataType::Binary { length }
@@ -319,12 +374,35 @@ impl DataType {
         }
     }
 
+    /// Bytes of a field of this type in files without field ends, as clients are told them; `None`
+    /// for TEXT, BLOB and JSON, which have no width.
+    #[must_use]
+    pub fn file_width(&self) -> Option<usize> {
+        let characters = match self {
+            DataType::Text { .. } | DataType::Blob { .. } | DataType::Json => return None,
+            DataType::Int {
+                display_width: Some(digits),
+                ..
+            } => u32::from(*digits),
+            DataType::Int {
+                width: IntWidth::Medium,
+                unsigned: false,
+                ..
+            } => 9,
+            _ => self.char_length(),
+        };
+        let bytes = if self.is_text() { 4 } else { 1 };
+        Some(characters as usize * bytes)
+    }
+
     /// The type as SHOW CREATE TABLE and `information_schema.COLUMNS.COLUMN_TYPE` print it,
     /// without character set and collation.
     #[must_use]
     pub fn sql_name(&self) -> String {
         let is_named_without = matches!(self, DataType::Year | DataType::Bit { .. });
-        let sign = if self.is_unsigned() && !is_named_without {
+        let sign = if self.zerofill().is_some() {
+            " unsigned zerofill"
+        } else if self.is_unsigned() && !is_named_without {
             " unsigned"
         } else {
             ""
@@ -334,16 +412,15 @@ impl DataType {
             DataType::Int {
                 display_width: Some(width),
                 ..
-            } if self.zerofill().is_some() => format!("{base}({width}){sign} zerofill"),
-            DataType::Int {
-                display_width: Some(width),
-                ..
             } => format!("{base}({width}){sign}"),
             DataType::Decimal {
                 precision, scale, ..
             } => format!("{base}({precision},{scale}){sign}"),
             DataType::Int { .. } | DataType::Float { .. } | DataType::Double { .. } => {
-                format!("{base}{sign}")
+                match self.shown_digits() {
+                    Some((width, digits)) => format!("{base}({width},{digits}){sign}"),
+                    None => format!("{base}{sign}"),
+                }
             }
             DataType::Char { length, .. }
             | DataType::Varchar { length, .. }
@@ -415,7 +492,7 @@ mod tests {
         DataType::Decimal {
             precision,
             scale,
-            unsigned: false,
+            sign: DataType::SIGNED,
         }
     }
 

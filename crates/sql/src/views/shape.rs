@@ -506,7 +506,7 @@ pub(super) fn joined_of(source: &Node) -> Option<&Joined> {
 fn name_of(node: &Node) -> &'static str {
     match node {
         Node::Virtual(_) => "a computed table",
-        Node::Derived(_) => "a subquery in FROM",
+        Node::Derived(_) | Node::Lateral(_) => "a subquery in FROM",
         Node::CteScan(_) | Node::Recursive(_) => "a common table expression",
         Node::SetOperation(_) => "UNION, EXCEPT or INTERSECT",
         Node::Window(_) => "a window function",

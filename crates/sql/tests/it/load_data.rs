@@ -160,12 +160,61 @@ fn what_may_not_be_read_is_refused() {
     assert_eq!(client.error(missing).code, 1146);
     let column = "LOAD DATA INFILE 'x' INTO TABLE t (a, nothing)";
     assert_eq!(client.error(column).code, 1054);
-    assert_eq!(
-        client
-            .error("LOAD DATA INFILE 'x' INTO TABLE t FIELDS TERMINATED BY ''")
-            .code,
-        1235
+}
+
+#[test]
+fn fields_that_nothing_ends_have_the_widths_of_their_columns() {
+    let mut client = client(ITEM);
+    // INT has 11 bytes, VARCHAR(10) has 40: ten characters of up to four bytes.
+    let line = |a: &str, b: &str, c: &str| format!("{a:11}{b:40}{c:11}\n");
+    let file = [
+        line("1", "one", "10"),
+        // An escape is one byte of a field.
+        format!("{:11}{:41}{:11}\n", "-2", "\\ttab", "20"),
+        "3          short\n".to_string(),
+        line("4", "long", "4") + "behind\n",
+    ]
+    .concat();
+    let text = "LOAD DATA LOCAL INFILE 'x' INTO TABLE t FIELDS TERMINATED BY '' ENCLOSED BY ''";
+    let told = info(&mut client, text, file.as_bytes());
+    assert!(
+        told.starts_with("Records: 4  Deleted: 0  Skipped: 0"),
+        "{told}"
     );
+    // Spaces behind ten characters are worth a note.
+    let mut told = warnings(&mut client);
+    told.retain(|warning| !warning.starts_with("1265"));
+    assert_eq!(
+        told,
+        [
+            "1261 Row 3 doesn't contain data for all columns",
+            "1262 Row 4 was truncated; it contained more data than there were input columns",
+        ]
+    );
+    assert_eq!(
+        client.rows("SELECT a, TRIM(b), c FROM t ORDER BY a"),
+        [
+            ["-2", "\ttab", "20"],
+            ["1", "one", "10"],
+            ["3", "short", "7"],
+            ["4", "long", "4"]
+        ]
+    );
+    client.run("DELETE FROM t");
+    let text = format!("{text} LINES TERMINATED BY '' (a, c)");
+    client
+        .load(&text, b"1          2          3          4          ")
+        .unwrap();
+    assert_eq!(
+        client.rows("SELECT a, c FROM t ORDER BY a"),
+        [["1", "2"], ["3", "4"]]
+    );
+    let variable = "LOAD DATA LOCAL INFILE 'x' INTO TABLE t FIELDS TERMINATED BY '' (@x)";
+    assert_eq!(client.load(variable, b"").unwrap_err().code, 1409);
+    client.run("ALTER TABLE t ADD d TEXT");
+    let endless = "LOAD DATA LOCAL INFILE 'x' INTO TABLE t \
+                   FIELDS TERMINATED BY '' LINES TERMINATED BY ''";
+    assert_eq!(client.load(endless, b"").unwrap_err().code, 1084);
 }
 
 #[test]

@@ -114,6 +114,11 @@ impl Chain {
         at_or_below.saturating_sub(1)
     }
 
+    /// The newest version.
+    pub fn newest(&self) -> Version {
+        self.newest.version
+    }
+
     /// The newest version at or below `at`.
     pub fn at(&self, at: Version) -> Option<&Stored> {
         if self.newest.version <= at {

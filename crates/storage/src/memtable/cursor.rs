@@ -92,6 +92,8 @@ pub struct MemtableCursor {
     version: Version,
     is_delete: bool,
     value: Vec<u8>,
+    /// The first node since the cursor was told where to go that has a version newer than `at`.
+    first_newer: Option<Arc<Node>>,
 }
 
 impl MemtableCursor {
@@ -109,11 +111,13 @@ impl MemtableCursor {
             version: Version::ZERO,
             is_delete: false,
             value: Vec::new(),
+            first_newer: None,
         }
     }
 
-    /// Goes on with `range`.
+    /// Goes on with `range`; nodes are listed anew.
     pub fn go_to(&mut self, range: &KeyRange) {
+        self.first_newer = None;
         self.nodes.rest.clone_from(range);
         self.nodes.page.clear();
         self.nodes.taken = 0;
@@ -129,6 +133,9 @@ impl MemtableCursor {
                 return false;
             };
             let chain = node.chain.lock();
+            if self.first_newer.is_none() && chain.newest() > self.at {
+                self.first_newer = Some(Arc::clone(node));
+            }
             let Some(stored) = chain.at(self.at) else {
                 continue;
             };
@@ -146,6 +153,12 @@ impl MemtableCursor {
     /// The key moved to; none before the first and behind the last.
     pub fn key(&self) -> &[u8] {
         self.node.as_ref().map_or(&[], |node| node.key())
+    }
+
+    /// The first key since the cursor was told where to go that has a version newer than the one read
+    /// at, of those up to where it stands.
+    pub fn first_newer(&self) -> Option<&[u8]> {
+        self.first_newer.as_ref().map(|node| node.key())
     }
 
     /// The version found there.

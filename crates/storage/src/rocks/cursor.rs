@@ -3,7 +3,6 @@
 use rocksdb::{DB, DBRawIterator, ReadOptions};
 
 use super::error;
-use crate::engine::{Cursor, CursorEntry};
 use crate::error::StorageError;
 use crate::model::{Direction, KeyRange, Version};
 use crate::physical::{self, Record};
@@ -27,6 +26,10 @@ pub struct RocksCursor<'a> {
     key: Vec<u8>,
     version: Version,
     value: Vec<u8>,
+    is_delete: bool,
+    /// The first key since the cursor was told where to go that has a version newer than the one read
+    /// at.
+    first_newer: Option<Vec<u8>>,
     /// Where the range given to [`RocksCursor::go_to`] ends.
     upper: Option<Vec<u8>>,
 }
@@ -34,6 +37,7 @@ pub struct RocksCursor<'a> {
 /// What one key turned out to be at the version read.
 enum Found {
     Value,
+    Deleted,
     Absent,
     End,
 }
@@ -61,6 +65,8 @@ impl<'a> RocksCursor<'a> {
             key: Vec::new(),
             version: Version::ZERO,
             value: Vec::new(),
+            is_delete: false,
+            first_newer: None,
             upper: None,
         })
     }
@@ -70,6 +76,7 @@ impl<'a> RocksCursor<'a> {
     pub fn go_to(&mut self, lower: &[u8], upper: Option<Vec<u8>>) {
         assert_eq!(self.direction, Direction::Forward, "go_to is for ascending");
         self.upper = upper;
+        self.first_newer = None;
         if std::mem::replace(&mut self.started, true) {
             for _ in 0..STEPS_BEFORE_SEEK {
                 // At the end, or at a block that cannot be read: the next read tells.
@@ -84,6 +91,16 @@ impl<'a> RocksCursor<'a> {
 
     /// Moves to the next key that has a value; whether there is one.
     pub fn advance(&mut self) -> Result<bool, StorageError> {
+        while self.advance_to_any()? {
+            if !self.is_delete {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Moves to the next key that has a value or is deleted; whether there is one.
+    pub fn advance_to_any(&mut self) -> Result<bool, StorageError> {
         if !std::mem::replace(&mut self.started, true) {
             match self.direction {
                 Direction::Forward => self.iterator.seek_to_first(),
@@ -103,7 +120,10 @@ impl<'a> RocksCursor<'a> {
             match found {
                 Found::End => return Ok(false),
                 Found::Absent => {}
-                Found::Value => break,
+                Found::Value | Found::Deleted => {
+                    self.is_delete = matches!(found, Found::Deleted);
+                    break;
+                }
             }
         }
         physical::unescape(&self.prefix, &mut self.key)?;
@@ -120,9 +140,20 @@ impl<'a> RocksCursor<'a> {
         self.version
     }
 
-    /// Its value.
+    /// Its value, if it is not deleted.
     pub fn value(&self) -> &[u8] {
         &self.value
+    }
+
+    /// Whether it is deleted there.
+    pub fn is_delete(&self) -> bool {
+        self.is_delete
+    }
+
+    /// No key since the cursor was told where to go that is less than this one has a version newer
+    /// than the one read at. Ascending only.
+    pub fn first_newer(&self) -> Option<&[u8]> {
+        self.first_newer.as_deref()
     }
 
     /// Tells the end of the range from a block that could not be read.
@@ -158,7 +189,7 @@ impl<'a> RocksCursor<'a> {
         };
         self.version = split(key)?.1;
         match physical::decode_value(key, value)? {
-            Record::Delete => Ok(Found::Absent),
+            Record::Delete => Ok(Found::Deleted),
             Record::Put(payload) => {
                 self.value.clear();
                 self.value.extend_from_slice(payload);
@@ -180,6 +211,11 @@ impl<'a> RocksCursor<'a> {
             return Ok(Found::End);
         };
         let mut steps = 0;
+        if version > self.at && self.first_newer.is_none() {
+            let mut newer = Vec::new();
+            physical::unescape(&self.prefix, &mut newer)?;
+            self.first_newer = Some(newer);
+        }
         while version > self.at {
             if steps == STEPS_BEFORE_SEEK {
                 self.seek_to_version_read();
@@ -251,23 +287,4 @@ fn split(key: &[u8]) -> Result<(&[u8], Version), StorageError> {
     physical::split(key).ok_or_else(|| {
         StorageError::Corrupt(format!("stored key {} is too short", physical::hex(key)))
     })
-}
-
-impl Cursor for RocksCursor<'_> {
-    fn next(&mut self) -> Result<Option<CursorEntry<'_>>, StorageError> {
-        Ok(self.advance()?.then_some(CursorEntry {
-            key: &self.key,
-            version: self.version,
-            value: &self.value,
-        }))
-    }
-}
-
-/// The cursor over nothing.
-pub struct EmptyCursor;
-
-impl Cursor for EmptyCursor {
-    fn next(&mut self) -> Result<Option<CursorEntry<'_>>, StorageError> {
-        Ok(None)
-    }
 }

@@ -13,9 +13,10 @@
 //! ```
 //!
 //! Start reading at [`RocksEngine`]; then `store`, `writer`, `flush`, `point` (the hot path),
-//! `merge`, `filter`, `remote`.
+//! `merge`, `empty_ranges`, `filter`, `remote`.
 
 mod cursor;
+mod empty_ranges;
 mod error;
 mod filter;
 mod flush;

@@ -95,6 +95,11 @@ pub fn collect(store: &Store, cache: &Cache, with_counters: bool) -> Vec<(&'stat
             read(&store.shared.collapsed),
         ),
         ("storage_tombstones_to_purge", to_purge),
+        (
+            "storage_deletes_passed_total",
+            read(&store.empty_ranges.deletes_passed),
+        ),
+        ("storage_empty_ranges", store.empty_ranges.len() as f64),
         // As releases before this one called it.
         ("storage_deletes_to_bury", to_purge),
         (

@@ -19,7 +19,7 @@ use arc_swap::ArcSwap;
 use manxdb_compaction_edge::set_background_jobs;
 use rocksdb::DB;
 
-use super::cursor::{EmptyCursor, RocksCursor};
+use super::empty_ranges::EmptyRanges;
 use super::many;
 use super::merge::MergedCursor;
 use super::point::PointReaders;
@@ -92,6 +92,8 @@ pub struct Store {
     pub shared: Arc<Shared>,
     /// Deletes that compactions could not drop.
     pub tombstones: Arc<Tombstones>,
+    /// Ranges that scans found empty.
+    pub empty_ranges: EmptyRanges,
     watermark: Arc<AtomicU64>,
     /// The settings RocksDB was opened with.
     pub settings: rocksdb::Options,
@@ -139,6 +141,7 @@ impl Store {
             layers: ArcSwap::from_pointee(layers),
             shared,
             tombstones: Arc::clone(tombstones),
+            empty_ranges: EmptyRanges::default(),
             watermark: Arc::clone(watermark),
             settings,
             flushed_bytes: AtomicU64::new(0),
@@ -191,6 +194,7 @@ impl Store {
             layers.active.write(*version, key, value, watermark);
             latest = latest.max(*version);
         }
+        self.empty_ranges.written(batch);
         latest
     }
 
@@ -216,6 +220,7 @@ impl Store {
                 ..**layers
             }
         });
+        self.empty_ranges.memtable_begun();
     }
 
     /// The sorted files hold `written`, the oldest frozen memtable.
@@ -293,15 +298,10 @@ impl Store {
         at: Version,
         direction: Direction,
     ) -> Box<dyn Cursor + '_> {
+        let memtables = self.empty_ranges.memtables();
         let layers = self.layers();
-        let has_keys = |memtable: &Arc<Memtable>| memtable.has_any(range);
-        if layers.has_files && !layers.memtables().any(has_keys) {
-            return match RocksCursor::new(&self.db, range, at, direction) {
-                Some(cursor) => Box::new(cursor),
-                None => Box::new(EmptyCursor),
-            };
-        }
-        Box::new(MergedCursor::new(&self.db, &layers, range, at, direction))
+        let cursor = MergedCursor::new(&self.db, &layers, range, at, direction);
+        Box::new(cursor.noting(&self.empty_ranges, memtables, range, at))
     }
 
     /// As [`crate::Engine::scan_many`].

@@ -1,7 +1,9 @@
 //! What is left of deleted rows in a store that is never compacted as a whole.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use manxdb_storage::{Durability, Engine, KeyRange, Options, RocksEngine, Version, WriteBatch};
+use manxdb_storage::{
+    Direction, Durability, Engine, KeyRange, Options, RocksEngine, Version, WriteBatch,
+};
 
 fn write(engine: &RocksEngine, version: u64, key: &[u8], value: Option<&[u8]>) {
     let writes = vec![(Version(version), key.to_vec(), value.map(<[u8]>::to_vec))];
@@ -87,4 +89,52 @@ fn deletes_go_even_when_only_parts_of_the_store_are_compacted() {
         assert_eq!(engine.get(&key, Version::MAX).unwrap(), None);
     }
     assert!(engine.get(b"zebra\0\0", Version::MAX).unwrap().is_some());
+}
+
+fn order(number: u32) -> Vec<u8> {
+    [b"queue".as_slice(), &number.to_be_bytes()].concat()
+}
+
+/// A queue: what is read is the first row, which is then deleted, and others come behind the last.
+#[test]
+fn the_front_of_a_queue_is_found_without_stepping_over_all_that_was_deleted() {
+    const ORDERS: u32 = 1_000;
+    let directory = tempfile::tempdir().unwrap();
+    let engine = RocksEngine::open(directory.path(), &Options::default()).unwrap();
+    let mut version = 0;
+    let mut next = |key: Vec<u8>, value: Option<&[u8]>| {
+        version += 1;
+        write(&engine, version, &key, value);
+        version
+    };
+    for number in 0..100 {
+        next(order(number), Some(b"x"));
+    }
+    let mut most = 0.0_f64;
+    for number in 0..ORDERS {
+        let at = next(order(number + 100), Some(b"x"));
+        let before = stat(&engine, "storage_deletes_passed_total");
+        let queue = KeyRange::prefix(b"queue");
+        let mut cursor = engine
+            .scan(&queue, Version(at), Direction::Forward)
+            .unwrap();
+        let front = cursor.next().unwrap().map(|entry| entry.key.to_vec());
+        drop(cursor);
+        assert_eq!(front, Some(order(number)));
+        most = most.max(stat(&engine, "storage_deletes_passed_total") - before);
+        next(order(number), None);
+        if number == ORDERS / 2 {
+            engine.flush().unwrap();
+        }
+    }
+    println!("a scan stepped over {most} deletes at most");
+    assert!(most > 0.0, "there are deletes to step over");
+    // Without what earlier scans have noted it is as many as were deleted: 999.
+    assert!(most <= 64.0, "a scan stepped over {most} deletes");
+    // An order that comes in front of all others ends what was noted.
+    let at = next(order(7), Some(b"x"));
+    let all = KeyRange::prefix(b"queue");
+    let mut cursor = engine.scan(&all, Version(at), Direction::Forward).unwrap();
+    assert_eq!(cursor.next().unwrap().unwrap().key, order(7));
+    assert_eq!(cursor.next().unwrap().unwrap().key, order(ORDERS));
 }

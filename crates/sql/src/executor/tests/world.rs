@@ -406,7 +406,7 @@ fn column(at: usize, text: &str) -> Column {
         "decimal" => DataType::Decimal {
             precision: 10,
             scale: 2,
-            unsigned: false,
+            sign: DataType::SIGNED,
         },
         "text" => DataType::Varchar {
             length: 60,

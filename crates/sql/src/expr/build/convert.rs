@@ -99,6 +99,7 @@ fn same_representation(from: &DataType, to: &DataType) -> bool {
         )
         | (DataType::Time { .. }, DataType::Time { .. }) => from.fsp() <= to.fsp(),
         (DataType::Bit { .. }, DataType::Bit { .. }) => true,
+        _ if from.has_empty_member() => false,
         _ if from.is_text() && to.is_text() => true,
         _ => from.is_bytes() && to.is_bytes(),
     }

@@ -127,7 +127,7 @@ impl Expr {
             } => DataType::Decimal {
                 precision: *precision,
                 scale: *scale,
-                unsigned: false,
+                sign: DataType::SIGNED,
             },
             ty if ty.is_temporal() => numeric_type(ty),
             _ => DataType::DOUBLE,

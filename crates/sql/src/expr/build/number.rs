@@ -9,7 +9,7 @@ pub(in crate::expr) const DIV_INCREMENT: u8 = 4;
 /// The kind of number a type computes as.
 pub(super) fn numeric_type(ty: &DataType) -> DataType {
     match ty {
-        DataType::Int { .. } | DataType::Decimal { .. } => ty.clone(),
+        DataType::Int { .. } | DataType::Decimal { .. } => ty.clone().computed(),
         DataType::Year | DataType::Date => DataType::BIGINT,
         DataType::Bit { .. } => DataType::BIGINT_UNSIGNED,
         DataType::Null => DataType::BIGINT,
@@ -21,7 +21,7 @@ pub(super) fn numeric_type(ty: &DataType) -> DataType {
                 DataType::Decimal {
                     precision,
                     scale,
-                    unsigned: false,
+                    sign: DataType::SIGNED,
                 }
             }
         }
@@ -72,6 +72,6 @@ fn decimal_result(op: BinaryOp, a: &DataType, b: &DataType) -> DataType {
     DataType::Decimal {
         precision: precision.min(MAX_DECIMAL_PRECISION),
         scale: scale.min(MAX_DECIMAL_SCALE),
-        unsigned: a.is_unsigned() && b.is_unsigned(),
+        sign: DataType::sign_of(a.is_unsigned() && b.is_unsigned()),
     }
 }

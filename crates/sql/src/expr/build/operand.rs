@@ -9,10 +9,13 @@ use crate::types::{
     parse_decimal,
 };
 
-/// An ENUM, a SET and a hexadecimal literal beside a number are numbers.
+/// An ENUM, a SET and a hexadecimal literal beside a number are numbers, and a SET with an empty member
+/// beside anything else is the text that it shows.
 pub(super) fn beside(expr: Expr, other: &DataType) -> Expr {
     if other.is_number() {
         number_of_bytes(expr)
+    } else if expr.ty.has_empty_member() {
+        functions::shown_as_declared(expr)
     } else {
         expr
     }
@@ -80,7 +83,7 @@ impl Expr {
                 let ty = DataType::Decimal {
                     precision: MAX_DECIMAL_PRECISION,
                     scale: 0,
-                    unsigned: false,
+                    sign: DataType::SIGNED,
                 };
                 Expr::literal(Value::decimal(number), ty)
             }

@@ -26,6 +26,9 @@ pub(super) fn cast_typed(
     {
         return cast_bits(ctx, *bits, *width, to);
     }
+    if from.has_empty_member() && (to.is_text() || to.is_bytes()) {
+        return cast(ctx, Value::Text(to_text(&value, from)), to);
+    }
     let shows_type = matches!(from, DataType::Float { .. } | DataType::Year)
         || from.fsp() > 0
         || from.zerofill().is_some();

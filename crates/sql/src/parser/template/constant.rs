@@ -26,7 +26,7 @@ pub(super) fn constant(
         let ty = DataType::Decimal {
             precision: 65,
             scale: 30,
-            unsigned: false,
+            sign: DataType::SIGNED,
         };
         let value = Decimal::from_str(text).ok()?;
         return Some((Value::Decimal(Box::new(value)), ty));

@@ -56,7 +56,7 @@ pub fn explain_columns(format: ExplainFormat) -> Vec<ColumnMeta> {
                 let mut meta = text_meta(name);
                 match name {
                     "id" | "rows" => meta.ty = bigint(true),
-                    "filtered" => meta.ty = DataType::Double { unsigned: false },
+                    "filtered" => meta.ty = DataType::DOUBLE,
                     _ => {}
                 }
                 meta
@@ -93,6 +93,7 @@ fn own_predicates(node: &Node) -> &[Expr] {
         Node::Virtual(source) => &source.predicates,
         Node::Derived(source) => &source.predicates,
         Node::CteScan(source) => &source.predicates,
+        Node::Lateral(source) => &source.predicates,
         Node::Filter { predicates, .. } => predicates,
         _ => &[],
     }

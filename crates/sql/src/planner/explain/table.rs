@@ -98,6 +98,13 @@ impl Tabular {
                 nested.push((source.node.clone(), "DERIVED"));
                 return Self::note_subqueries(node, nested);
             }
+            Node::Lateral(source) => {
+                let name = format!("<derived:{}>", source.alias);
+                self.rows.push(plain_row(id, kind, &name));
+                if let Some(plan) = walk::plan_of(&source.query) {
+                    nested.push((plan.root.clone(), "DEPENDENT DERIVED"));
+                }
+            }
             Node::SetOperation(_) => {
                 nested.push((node.clone(), "UNION"));
                 return;

@@ -93,6 +93,7 @@ impl Tree<'_> {
         let mut look = |expr: &Expr| collect_plans(expr, &mut found);
         match node {
             Node::Scan(scan) => scan.predicates.iter().for_each(&mut look),
+            Node::Lateral(source) => look(&source.query),
             Node::Filter { predicates, .. } => predicates.iter().for_each(&mut look),
             _ => {}
         }
@@ -135,6 +136,7 @@ fn describe(node: &Node) -> String {
         Node::Derived(source) if source.keep => format!("Materialize {}", source.alias),
         Node::Derived(source) => format!("Derived table {}", source.alias),
         Node::CteScan(source) => format!("Scan new records on {}", source.alias),
+        Node::Lateral(source) => format!("Lateral derived table {}", source.alias),
         Node::Filter { predicates, .. } => format!("Filter: {}", conditions(node, predicates)),
         Node::Join(join) => describe_join(join),
         Node::Aggregate(aggregate) if aggregate.global => "Aggregate".to_string(),

@@ -8,7 +8,7 @@ use sqlparser::tokenizer::Token;
 use super::define::NamedOption;
 
 use crate::error::{SqlError, SqlResult};
-use crate::types::{Collation, DataType, IntWidth, SET_MEMBERS_MAX, TextSize, text_equal};
+use crate::types::{Collation, DataType, IntWidth, SET_MEMBERS_MAX, Sign, TextSize, text_equal};
 
 /// Characters a VARCHAR of four-byte characters can hold.
 pub(super) const VARCHAR_MAX: u64 = 16_383;
@@ -70,11 +70,11 @@ fn integer(ast: &Ast) -> Option<DataType> {
     })
 }
 
-/// An integer type declared ZEROFILL: unsigned, and shown with at least as many digits as were
+/// A type of numbers declared ZEROFILL: unsigned, and shown with at least as many characters as were
 /// asked for, or as the greatest number has.
 ///
 /// # Errors
-/// 1439 for more than 255 digits; 1235 for other numbers, 1064 for what is none.
+/// 1439 for more than 255 digits, 1425 and 1427 for those behind the point; 1064 for what is no number.
 pub(super) fn filled_up(name: &str, ast: &Ast, ty: &DataType) -> SqlResult<DataType> {
     let asked = match ast {
         Ast::TinyInt(digits)
@@ -91,12 +91,26 @@ pub(super) fn filled_up(name: &str, ast: &Ast, ty: &DataType) -> SqlResult<DataT
         | Ast::BigIntUnsigned(digits) => *digits,
         _ => None,
     };
-    let DataType::Int { width, .. } = ty else {
-        if ty.is_number() {
-            let what = format!("ZEROFILL of {}", ty.base_name().to_uppercase());
-            return Err(SqlError::not_supported(what));
+    let width = match ty {
+        DataType::Int { width, .. } => width,
+        DataType::Decimal {
+            precision, scale, ..
+        } => {
+            return Ok(DataType::Decimal {
+                precision: *precision,
+                scale: *scale,
+                sign: Sign::Filled { digits: None },
+            });
         }
-        return Err(SqlError::syntax("near 'ZEROFILL'"));
+        DataType::Float { .. } | DataType::Double { .. } => {
+            let digits = float_digits(name, ast)?;
+            let sign = Sign::Filled { digits };
+            return Ok(match ty {
+                DataType::Float { .. } => DataType::Float { sign },
+                _ => DataType::Double { sign },
+            });
+        }
+        _ => return Err(SqlError::syntax("near 'ZEROFILL'")),
     };
     let digits = match asked.filter(|digits| *digits > 0) {
         Some(digits) => u8::try_from(digits).map_err(|_| {
@@ -112,27 +126,62 @@ pub(super) fn filled_up(name: &str, ast: &Ast, ty: &DataType) -> SqlResult<DataT
     })
 }
 
+/// The m and d of FLOAT(m, d) and DOUBLE(m, d).
+fn float_digits(name: &str, ast: &Ast) -> SqlResult<Option<(u8, u8)>> {
+    let (Ast::Float(info)
+    | Ast::FloatUnsigned(info)
+    | Ast::Double(info)
+    | Ast::DoubleUnsigned(info)) = ast
+    else {
+        return Ok(None);
+    };
+    let ExactNumberInfo::PrecisionAndScale(width, digits) = info else {
+        return Ok(None);
+    };
+    let Ok(width) = u8::try_from(*width) else {
+        let text = format!("Display width out of range for column '{name}' (max = 255)");
+        return Err(SqlError::new(1439, "42000", text));
+    };
+    match u8::try_from(*digits) {
+        Ok(digits @ 0..=30) if digits <= width => Ok(Some((width, digits))),
+        Ok(0..=30) => Err(more_behind_the_point(name)),
+        _ => Err(too_big_scale(name, *digits)),
+    }
+}
+
+fn too_big_scale(name: &str, scale: i64) -> SqlError {
+    let text = format!("Too big scale {scale} specified for column '{name}'. Maximum is 30.");
+    SqlError::new(1425, "42000", text)
+}
+
+fn more_behind_the_point(name: &str) -> SqlError {
+    let text =
+        format!("For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{name}').");
+    SqlError::new(1427, "42000", text)
+}
+
 fn number(name: &str, ast: &Ast) -> SqlResult<Option<DataType>> {
     Ok(Some(match ast {
         Ast::Decimal(info) | Ast::Numeric(info) | Ast::Dec(info) => decimal(name, info, false)?,
         Ast::DecimalUnsigned(info) | Ast::DecUnsigned(info) => decimal(name, info, true)?,
         Ast::Float(info) => float(info, false),
         Ast::FloatUnsigned(info) => float(info, true),
-        Ast::Float4 => DataType::Float { unsigned: false },
-        Ast::Double(_) | Ast::DoublePrecision | Ast::Real | Ast::Float8 => {
-            DataType::Double { unsigned: false }
-        }
+        Ast::Float4 => DataType::FLOAT,
+        Ast::Double(_) | Ast::DoublePrecision | Ast::Real | Ast::Float8 => DataType::DOUBLE,
         Ast::DoubleUnsigned(_) | Ast::DoublePrecisionUnsigned | Ast::RealUnsigned => {
-            DataType::Double { unsigned: true }
+            DataType::Double {
+                sign: DataType::UNSIGNED,
+            }
         }
         _ => return Ok(None),
     }))
 }
 
 fn float(info: &ExactNumberInfo, unsigned: bool) -> DataType {
+    let sign = DataType::sign_of(unsigned);
     match info {
-        ExactNumberInfo::Precision(25..) => DataType::Double { unsigned },
-        _ => DataType::Float { unsigned },
+        ExactNumberInfo::Precision(25..) => DataType::Double { sign },
+        _ => DataType::Float { sign },
     }
 }
 
@@ -148,22 +197,18 @@ fn decimal(name: &str, info: &ExactNumberInfo, unsigned: bool) -> SqlResult<Data
         return Err(SqlError::new(1426, "42000", text));
     }
     if scale > 30 {
-        let text = format!("Too big scale {scale} specified for column '{name}'. Maximum is 30.");
-        return Err(SqlError::new(1425, "42000", text));
+        return Err(too_big_scale(name, scale));
     }
     let (Ok(precision), Ok(scale)) = (u8::try_from(precision), u8::try_from(scale)) else {
         return Err(SqlError::syntax(format!("precision of '{name}'")));
     };
     if scale > precision {
-        let text = format!(
-            "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{name}')."
-        );
-        return Err(SqlError::new(1427, "42000", text));
+        return Err(more_behind_the_point(name));
     }
     Ok(DataType::Decimal {
         precision,
         scale,
-        unsigned,
+        sign: DataType::sign_of(unsigned),
     })
 }
 

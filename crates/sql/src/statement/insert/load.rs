@@ -29,6 +29,8 @@ pub(super) struct FileSource {
     format: LineFormat,
     skipped_lines: u64,
     targets: Vec<FieldTarget>,
+    /// The widths of fields that nothing ends.
+    widths: Option<Vec<Option<usize>>>,
     /// SET: position and value; `None` is DEFAULT.
     assignments: Vec<(usize, Option<Expr>)>,
     latin1: bool,
@@ -72,6 +74,11 @@ pub(in crate::statement) fn plan(
     let target = Target::plan(context, &table)?;
     let mut noted = Noted::default();
     let targets = plan_targets(load, &target)?;
+    let widths = if load.format.is_fixed() {
+        Some(plan_widths(load, &targets, &target)?)
+    } else {
+        None
+    };
     let mut columns: Vec<usize> = targets
         .iter()
         .filter_map(|field| match field {
@@ -108,6 +115,7 @@ pub(in crate::statement) fn plan(
                 format: load.format.clone(),
                 skipped_lines: load.skipped_lines,
                 targets,
+                widths,
                 assignments,
                 latin1,
             })),
@@ -137,6 +145,34 @@ fn plan_targets(load: &LoadData, target: &Target) -> SqlResult<Vec<FieldTarget>>
             }
         })
         .collect()
+}
+
+/// How wide the fields are that nothing ends: as their columns.
+fn plan_widths(
+    load: &LoadData,
+    targets: &[FieldTarget],
+    target: &Target,
+) -> SqlResult<Vec<Option<usize>>> {
+    let width = |field: &FieldTarget| match field {
+        FieldTarget::Variable(_) => Err(SqlError::new(
+            1409,
+            "HY000",
+            "Can't load value from file with fixed size rows to variable",
+        )),
+        FieldTarget::Column(at) => {
+            let column = target.table.columns.get(*at);
+            Ok(column.and_then(|column| column.ty.file_width()))
+        }
+    };
+    let widths = targets.iter().map(width).collect::<SqlResult<Vec<_>>>()?;
+    if load.format.line_end.is_empty() && widths.contains(&None) {
+        return Err(SqlError::new(
+            1084,
+            "42000",
+            "You can't use fixed rowlength with BLOBs; please use 'fields terminated by'",
+        ));
+    }
+    Ok(widths)
 }
 
 fn charset_is_latin1(name: Option<&str>) -> SqlResult<bool> {
@@ -172,7 +208,11 @@ pub(in crate::statement) fn run(
     }
     let mut number = 0;
     let mut warnings = 0_u64;
-    while let Some(fields) = lines.next_line()? {
+    let mut next_line = || match &source.widths {
+        Some(widths) => lines.next_fixed(widths),
+        None => lines.next_line(),
+    };
+    while let Some(fields) = next_line()? {
         context.waiter.check()?;
         number += 1;
         let row = run.ignoring(|run| run.row_of_fields(source, fields, number))?;

@@ -8,6 +8,9 @@ use crate::parser::LineFormat;
 /// Bytes asked of the file at a time.
 const BLOCK: usize = 32 * 1024;
 
+/// Bytes that a line without field ends has for a column without a width.
+const WITHOUT_WIDTH: usize = 256;
+
 /// One field of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Field {
@@ -73,6 +76,63 @@ impl<'a> LineReader<'a> {
                 });
             }
         }
+    }
+
+    /// The next line's fields, which have `widths` bytes and nothing between them; the last may be
+    /// shorter, and one without a width ends with its line. `None` at the end of the file.
+    ///
+    /// # Errors
+    /// As [`LineReader::next_line`].
+    pub(crate) fn next_fixed(&mut self, widths: &[Option<usize>]) -> SqlResult<Option<Vec<Field>>> {
+        if !self.find_start()? || self.peek(0)?.is_none() {
+            return Ok(None);
+        }
+        let line_bytes: usize = widths.iter().map(|it| it.unwrap_or(WITHOUT_WIDTH)).sum();
+        let (line, mut is_surplus) = self.fixed_line(line_bytes)?;
+        let mut rest = line.as_slice();
+        let mut fields = Vec::with_capacity(widths.len() + 1);
+        for width in widths {
+            if rest.is_empty() {
+                break;
+            }
+            let width = width.unwrap_or(rest.len()).min(rest.len());
+            let (field, behind) = rest.split_at(width);
+            let bytes = Some(field.to_vec());
+            fields.push(Field { bytes });
+            rest = behind;
+        }
+        is_surplus |= !rest.is_empty();
+        if is_surplus {
+            let bytes = Some(rest.to_vec());
+            fields.push(Field { bytes });
+        }
+        Ok(Some(fields))
+    }
+
+    /// Up to `line_bytes` bytes of a line, and whether it has more. Its end is taken too.
+    fn fixed_line(&mut self, line_bytes: usize) -> SqlResult<(Vec<u8>, bool)> {
+        let mut line = Vec::new();
+        let mut length = 0;
+        while line.len() < line_bytes {
+            if self.take(&self.format.line_end)? {
+                return Ok((line, false));
+            }
+            let Some(byte) = self.next()? else {
+                return Ok((line, false));
+            };
+            let escaped = if Some(byte) == self.format.escape {
+                self.next()?.map(unescaped)
+            } else {
+                None
+            };
+            self.push(&mut line, escaped.unwrap_or(byte), &mut length)?;
+        }
+        if self.format.line_end.is_empty() || self.take(&self.format.line_end)? {
+            return Ok((line, false));
+        }
+        let has_more = self.peek(0)?.is_some();
+        self.skip_line()?;
+        Ok((line, has_more))
     }
 
     /// Passes over one line, whatever its fields; false at the end of the file.
@@ -356,6 +416,41 @@ mod tests {
             ..csv()
         };
         assert_eq!(lines("c:\\n,\\N\r\n", &format), [some(&["c:\\n", "\\N"])]);
+    }
+
+    #[test]
+    fn fields_of_a_width_need_no_ends() {
+        let fixed = |line_end: &[u8]| LineFormat {
+            field_end: Vec::new(),
+            line_end: line_end.to_vec(),
+            ..LineFormat::default()
+        };
+        let read = |text: &str, line_end: &[u8], widths: &[Option<usize>]| {
+            let format = fixed(line_end);
+            let mut file = Drops(text.as_bytes());
+            let mut reader = LineReader::new(&mut file, &format, 100);
+            let mut lines = Vec::new();
+            while let Some(fields) = reader.next_fixed(widths).unwrap() {
+                let texts = fields.into_iter();
+                let texts = texts.map(|field| String::from_utf8(field.bytes.unwrap()).unwrap());
+                lines.push(texts.collect::<Vec<_>>());
+            }
+            lines
+        };
+        let widths = [Some(2), Some(3)];
+        assert_eq!(
+            read("1 abc\n22d\n3\n\n4 \\\\\\tx!\n", b"\n", &widths),
+            [
+                vec!["1 ", "abc"],
+                vec!["22", "d"],
+                vec!["3"],
+                vec![],
+                vec!["4 ", "\\\tx", ""],
+            ]
+        );
+        assert_eq!(read("1 abc2 def3", b"", &widths).len(), 3);
+        let text = read("1 all of it\n", b"\n", &[Some(2), None]);
+        assert_eq!(text, [["1 ", "all of it"]]);
     }
 
     #[test]

@@ -3,10 +3,23 @@
 use crate::parser::LineFormat;
 use crate::types::{DataType, Value, write_text};
 
-/// Appends a row as one line.
+/// Appends a row as one line. Without ends and quotes, fields are filled up to the widths of their
+/// types, NULL too, unless one has no width.
 pub(crate) fn put_line(out: &mut Vec<u8>, format: &LineFormat, types: &[DataType], row: &[Value]) {
     out.extend_from_slice(&format.line_start);
     let mut text = Vec::new();
+    let widths: Option<Vec<usize>> = types.iter().map(DataType::file_width).collect();
+    if let Some(widths) = widths.filter(|_| format.is_fixed()) {
+        for ((value, ty), width) in row.iter().zip(types).zip(widths) {
+            text.clear();
+            write_text(value, ty, &mut text);
+            text.truncate(width);
+            put_escaped(out, format, &text, None);
+            out.extend(std::iter::repeat_n(b' ', width - text.len()));
+        }
+        out.extend_from_slice(&format.line_end);
+        return;
+    }
     for (at, (value, ty)) in row.iter().zip(types).enumerate() {
         if at > 0 {
             out.extend_from_slice(&format.field_end);
@@ -102,6 +115,28 @@ mod tests {
             assert_eq!(back, wanted);
             assert_eq!(reader.next_line().unwrap(), None);
         }
+    }
+
+    #[test]
+    fn without_ends_fields_have_the_widths_of_their_types() {
+        let format = LineFormat {
+            field_end: Vec::new(),
+            ..LineFormat::default()
+        };
+        let types = [DataType::BIGINT, DataType::varchar(2), DataType::Date];
+        let text = |text: &str| Value::Text(text.into());
+        let mut out = Vec::new();
+        for row in [
+            [Value::Int(-7), text("a\n"), Value::Null],
+            [Value::Null, text("\u{20ac}"), Value::Null],
+        ] {
+            put_line(&mut out, &format, &types, &row);
+        }
+        let wanted = format!(
+            "{:<20}{:9}{:10}\n{:20}{:6}{:10}\n",
+            -7, "a\\\n", "", "", "\u{20ac}", ""
+        );
+        assert_eq!(String::from_utf8(out).unwrap(), wanted);
     }
 
     #[test]
