@@ -307,6 +307,6 @@ fn decimal(info: &ast::ExactNumberInfo) -> SqlResult<DataType> {
             precision_digits
         },
         scale: scale_digits,
-        unsigned: false,
+        sign: DataType::SIGNED,
     })
 }
