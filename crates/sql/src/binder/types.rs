@@ -121,6 +121,20 @@ pub(crate) fn with_collation(expr: Expr, name: &str) -> SqlResult<Expr> {
 /// any other: the cast moves to the leftmost operand.
 fn bind_tightly(expr: &ast::Expr) -> Option<ast::Expr> {
     use ast::Expr as E;
+    let has_operator = matches!(
+        expr,
+        E::BinaryOp { .. }
+            | E::Like { .. }
+            | E::RLike { .. }
+            | E::InList { .. }
+            | E::InSubquery { .. }
+            | E::Between { .. }
+            | E::IsNull(_)
+            | E::IsNotNull(_)
+    );
+    if !has_operator {
+        return None; // a copy of a deep one takes as much stack as it is deep
+    }
     let mut moved = expr.clone();
     let leftmost = match &mut moved {
         E::BinaryOp { left, .. } => left,
