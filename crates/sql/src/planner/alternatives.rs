@@ -20,13 +20,13 @@ const BRANCHES_MAX: usize = 64;
 /// Splits a condition at its ANDs, and takes out of an OR the conditions between columns that each of its
 /// branches has.
 pub(crate) fn split(expr: Expr, conjuncts: &mut Vec<Expr>) {
-    match expr.kind {
-        ExprKind::And(left, right) => {
-            split(*left, conjuncts);
-            split(*right, conjuncts);
+    let mut open = vec![expr];
+    while let Some(expr) = open.pop() {
+        match expr.kind {
+            ExprKind::And(left, right) => open.extend([*right, *left]),
+            ExprKind::Or(..) => split_common(expr, conjuncts),
+            _ => conjuncts.push(expr),
         }
-        ExprKind::Or(..) => split_common(expr, conjuncts),
-        _ => conjuncts.push(expr),
     }
 }
 
@@ -91,30 +91,31 @@ pub(super) fn implied(group: &Group) -> Vec<Expr> {
 
 /// The conditions of each branch; none where there are too many.
 fn branches_of(expr: &Expr) -> Vec<Vec<&Expr>> {
-    fn split_or<'e>(expr: &'e Expr, branches: &mut Vec<Vec<&'e Expr>>) {
-        if let ExprKind::Or(left, right) = &expr.kind {
-            split_or(left, branches);
-            split_or(right, branches);
-        } else {
-            let mut own = Vec::new();
-            split_and(expr, &mut own);
-            branches.push(own);
-        }
-    }
-    fn split_and<'e>(expr: &'e Expr, own: &mut Vec<&'e Expr>) {
-        if let ExprKind::And(left, right) = &expr.kind {
-            split_and(left, own);
-            split_and(right, own);
-        } else {
-            own.push(expr);
-        }
-    }
     let mut branches = Vec::new();
-    split_or(expr, &mut branches);
-    if branches.len() > BRANCHES_MAX {
-        return Vec::new();
+    let mut open = vec![expr];
+    while let Some(expr) = open.pop() {
+        if let ExprKind::Or(left, right) = &expr.kind {
+            open.extend([right.as_ref(), left.as_ref()]);
+            continue;
+        }
+        if branches.len() == BRANCHES_MAX {
+            return Vec::new();
+        }
+        branches.push(conditions_of(expr));
     }
     branches
+}
+
+fn conditions_of(expr: &Expr) -> Vec<&Expr> {
+    let mut own = Vec::new();
+    let mut open = vec![expr];
+    while let Some(expr) = open.pop() {
+        match &expr.kind {
+            ExprKind::And(left, right) => open.extend([right.as_ref(), left.as_ref()]),
+            _ => own.push(expr),
+        }
+    }
+    own
 }
 
 /// Whether a condition reads columns of one table, and of no other of its query.

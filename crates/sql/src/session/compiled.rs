@@ -86,8 +86,11 @@ impl Compiled {
     }
 
     /// Whether it is a statement without a plan in which a `?` may stand for a value.
-    fn takes_values(&self) -> bool {
+    pub(super) fn takes_values(&self) -> bool {
         use sqlparser::ast::Statement;
+        if self.plan.is_some() {
+            return false;
+        }
         let is_select = |query: &Option<_>| query.is_some();
         match &self.parsed.statement {
             Statement::CreateTable(create) => is_select(&create.query),

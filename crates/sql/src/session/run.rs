@@ -169,7 +169,7 @@ impl Session {
         more: bool,
         measure: &mut Measure,
     ) -> SqlResult<()> {
-        if compiled.plan.is_none() && compiled.parsed.param_count > 0 {
+        if compiled.parsed.param_count > 0 && compiled.takes_values() {
             let given = Arc::new(self.with_values(compiled, params)?);
             assert_eq!(given.parsed.param_count, 0, "each `?` has got its value");
             return self.run_measured(&given, &[], sink, more, measure);

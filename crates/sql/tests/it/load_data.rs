@@ -172,7 +172,7 @@ fn fields_that_nothing_ends_have_the_widths_of_their_columns() {
         // An escape is one byte of a field.
         format!("{:11}{:41}{:11}\n", "-2", "\\ttab", "20"),
         "3          short\n".to_string(),
-        line("4", "long", "4") + "behind\n",
+        line("4", "long", "4").replace('\n', "behind\n"),
     ]
     .concat();
     let text = "LOAD DATA LOCAL INFILE 'x' INTO TABLE t FIELDS TERMINATED BY '' ENCLOSED BY ''";
