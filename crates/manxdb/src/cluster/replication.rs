@@ -230,6 +230,7 @@ mod tests {
         ]
     "#;
 
+    #[allow(clippy::unnecessary_wraps, reason = "as an answer comes")]
     fn says(node: u32, notes: &[(&str, &str)]) -> Option<Status> {
         let notes = notes
             .iter()

@@ -1,5 +1,7 @@
 //! A node for which several processes may act, one at a time.
 
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+
 use std::net::{SocketAddr, TcpListener};
 use std::thread;
 use std::time::{Duration, Instant};

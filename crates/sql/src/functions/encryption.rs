@@ -168,7 +168,7 @@ fn encrypt(ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<V
     else {
         return Ok(Value::Null);
     };
-    let made = mode.encrypt(&key, vector, text.to_vec());
+    let made = mode.encrypt(&key, vector, text);
     Ok(made.map_or(Value::Null, Value::Bytes))
 }
 
@@ -180,6 +180,6 @@ fn decrypt(ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<V
     else {
         return Ok(Value::Null);
     };
-    let plain = mode.decrypt(&key, vector, bytes.to_vec());
+    let plain = mode.decrypt(&key, vector, bytes);
     Ok(plain.map_or(Value::Null, Value::Bytes))
 }

@@ -97,7 +97,7 @@ struct Deletes<'a> {
     newer: Option<Vec<u8>>,
 }
 
-impl<'a> Deletes<'a> {
+impl Deletes<'_> {
     /// One more, `key`; where the cursor is to go on, if not at the next key.
     fn step(&mut self, key: &[u8], is_forward: bool) -> Option<Vec<u8>> {
         self.count += 1;

@@ -215,9 +215,10 @@ impl Contender<'_> {
         let io = |error| Fault::io("cannot wait for signals", error);
         self.stop.set_read_timeout(Some(wait)).map_err(io)?;
         let mut stop = self.stop;
-        match stop.read(&mut [0]) {
-            Ok(_) => Ok(true),
+        match stop.read_exact(&mut [0]) {
+            Ok(()) => Ok(true),
             Err(error) => match error.kind() {
+                std::io::ErrorKind::UnexpectedEof => Ok(true),
                 std::io::ErrorKind::WouldBlock
                 | std::io::ErrorKind::TimedOut
                 | std::io::ErrorKind::Interrupted => Ok(false),

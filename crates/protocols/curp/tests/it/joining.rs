@@ -63,7 +63,7 @@ fn while_copying(text: &str) -> ((usize, usize), Nanos, Nanos) {
         if is_serving(&world) {
             during = answered(&load);
         } else {
-            closed = closed + step;
+            closed += step;
         }
     }
     let new = (during.0 - before.0, during.1 - before.1);

@@ -154,7 +154,9 @@ impl FoundTable {
         let mut key = Vec::new();
         if self.table.primary_key.is_empty() {
             key.extend(ordinal.to_be_bytes());
-            values.iter().for_each(|value| put_value(&mut key, value));
+            for value in values {
+                put_value(&mut key, value);
+            }
             return key;
         }
         for column in &self.table.primary_key {

@@ -290,7 +290,7 @@ fn no_index_of_any_type_keeps_an_entry_of_a_row_that_went() {
         let before = stored(engine.as_ref());
         assert!(before.len() > 30, "rows and entries: {}", before.len());
         client.run("INSERT INTO users VALUES ('Ann')");
-        client.run(&values(18446744073709551000, "ann"));
+        client.run(&values(18_446_744_073_709_551_000, "ann"));
         client.run("SET time_zone = '-05:30', sql_mode = 'PAD_CHAR_TO_FULL_LENGTH'");
         client.run("GDPR FORGET users 'ANN'");
         assert_eq!(stored(engine.as_ref()), before, "sealed: {is_sealed}");

@@ -218,19 +218,19 @@ impl Nodes {
         self.pasts[past].timers.retain(kept);
     }
 
-    fn event(&self, happening: Happening) -> Option<EventOf<Node>> {
+    fn event(&self, happening: Happening) -> EventOf<Node> {
         match happening {
             Happening::Letter { from, message, .. } | Happening::Datagram { from, message } => {
                 let from = NodeId(from.into());
                 let body = self.messages.get(message).clone();
-                Some(Event::Message { from, body })
+                Event::Message { from, body }
             }
-            Happening::Timer(timer) => Some(Event::Timer(self.timer(timer).clone())),
-            Happening::Asked(command) => Some(Event::Request {
+            Happening::Timer(timer) => Event::Timer(self.timer(timer).clone()),
+            Happening::Asked(command) => Event::Request {
                 id: RequestId(command.into()),
                 body: bytes(self.commands.get(command)),
-            }),
-            Happening::Restarted => Some(Event::Start),
+            },
+            Happening::Restarted => Event::Start,
         }
     }
 
@@ -251,9 +251,7 @@ impl Nodes {
             if happening == Happening::Restarted {
                 core = open(node, 2, self.options);
             }
-            if let Some(event) = self.event(happening) {
-                feed(&mut core, event);
-            }
+            feed(&mut core, self.event(happening));
         }
         core
     }
@@ -330,12 +328,11 @@ impl Nodes {
         }
         let number = self.pasts.len();
         self.pasts.push(next);
-        if let Some(event) = self.event(happening) {
-            self.events += 1;
-            match catch_unwind(AssertUnwindSafe(|| feed(&mut core, event))) {
-                Ok(actions) => self.take_in(number, actions),
-                Err(_) => self.pasts[number].wrong = Some("an assertion failed".to_owned()),
-            }
+        let event = self.event(happening);
+        self.events += 1;
+        match catch_unwind(AssertUnwindSafe(|| feed(&mut core, event))) {
+            Ok(actions) => self.take_in(number, actions),
+            Err(_) => self.pasts[number].wrong = Some("an assertion failed".to_owned()),
         }
         self.pasts[number].core = Some(core);
         if self.pasts[number].wrong.is_none() {
@@ -404,7 +401,7 @@ impl Nodes {
         let view = known.map(|config| config.view);
         let view = view.or_else(|| server?.serves()).unwrap_or_default();
         let values = server.and_then(|server| server.served()).cloned();
-        let counts = server.and_then(|server| server.counts());
+        let counts = server.and_then(manxdb_curp::server::Server::counts);
         let served = values.map(|state| {
             let all = (0..2u8).map(|key| (key, state.values.get(&key).cloned()));
             self.answers.number(all.collect())
