@@ -15,7 +15,8 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | how keys are made, used, erased | [`vault`] |
+//! | how keys are made and used | [`vault`] |
+//! | how keys are erased | `erase` |
 //! | how a slot and a header lie on disk | `slot`, `header` |
 //! | what is asked of the disk, and disks of files and of memory | [`disk`] |
 //! | what tells keys apart in records, and whether one is destroyed | `evidence` |
@@ -29,6 +30,7 @@
 mod blinder;
 mod cache;
 pub mod disk;
+mod erase;
 mod error;
 mod evidence;
 mod header;

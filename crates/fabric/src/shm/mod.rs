@@ -11,8 +11,10 @@
 //! another process).
 
 mod client;
+mod fence;
 mod hello;
 mod server;
 
 pub use client::{ConnectError, SharedMemory, ShutOutError, shut_out};
-pub use server::{FenceError, MemoryServer};
+pub use fence::FenceError;
+pub use server::MemoryServer;

@@ -138,22 +138,4 @@ impl LocalPath {
         }
         Ok(snapshot)
     }
-
-    /// A snapshot for reads under row locks.
-    pub(super) fn newest_for_owners(&self) -> Snapshot {
-        if self.confirm.is_some() {
-            self.pins.snapshot()
-        } else {
-            self.pins.ordered_snapshot()
-        }
-    }
-
-    /// Whether row locks are given back as soon as a group is written.
-    pub(super) fn releases_early(&self) -> bool {
-        #[cfg(feature = "mutants")]
-        if self.mutants.lock().release_unconfirmed {
-            return true;
-        }
-        self.confirm.is_none()
-    }
 }

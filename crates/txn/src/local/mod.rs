@@ -14,6 +14,7 @@
 //! Batches are on disk in their order, so a group that is there publishes those before it too.
 
 mod confirmed;
+mod early_release;
 mod group;
 mod pins;
 mod recent;

@@ -8,9 +8,9 @@ use manxdb_core::check::ensure;
 use manxdb_core::{NodeId, Work};
 use manxdb_txn::procedure::ShardId;
 
+use super::detock::Precedence;
 use super::log::{Batch, Log};
 use super::message::{Edge, Entry, SlogMessage};
-use super::precedence::Precedence;
 use super::{Crossing, Out, SlogShared, SlogTimer, global_members, leader_of};
 use crate::waits::{GLOBAL_LOG, REGION_LOG, wait};
 

@@ -22,7 +22,7 @@
 //! once, which may differ in the order of two. So the leader of each log tells all replicas of all
 //! regions whom a transaction of several regions comes behind there ([`message::Edge`]). One has its turn
 //! when that is known of it and its ancestors, from all their regions; those on a cycle have theirs in
-//! the order of their identities (`waiting`). Rows stay taken from its place in a region's log on, so
+//! the order of their identities (`detock`). Rows stay taken from its place in a region's log on, so
 //! what comes behind it there waits until the other regions' logs are heard of: one way of the wide
 //! network and their batches.
 //!
@@ -33,12 +33,11 @@
 //! Not here: moving homes, copies of rows in other regions, and failures of nodes.
 
 mod coordinator;
+mod detock;
 mod log;
 mod manager;
 pub mod message;
-mod precedence;
 mod replica;
-mod waiting;
 
 use std::sync::Arc;
 

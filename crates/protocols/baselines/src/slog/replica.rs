@@ -11,8 +11,8 @@ use manxdb_txn::procedure::ShardId;
 use manxdb_txn::rows::Rows;
 
 use super::coordinator::Coordinator;
+use super::detock::Waiting;
 use super::message::{Edge, Entry, SlogMessage};
-use super::waiting::Waiting;
 use super::{Crossing, Out, SlogShared};
 use crate::waits::{SaidWaits, of_pieces};
 

@@ -33,6 +33,7 @@ mod execute;
 pub mod message;
 mod replica;
 mod store;
+mod vote;
 mod votes;
 
 use manxdb_common::Shared;

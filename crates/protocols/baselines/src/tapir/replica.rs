@@ -13,14 +13,14 @@ use manxdb_txn::rows::Rows;
 use super::execute::execute;
 use super::message::{Execute, ReadWriteSet, TapirMessage, Timestamp, Vote};
 use super::store::Store;
-use super::{Out, Tapir, TapirShared, Validation};
+use super::{Out, Tapir, TapirShared};
 
 /// What is kept of a transaction that is to commit, until it has or has not.
 #[derive(Debug)]
-struct Record {
+pub(super) struct Record {
     attempt: u32,
-    timestamp: Timestamp,
-    sets: Arc<ReadWriteSet>,
+    pub(super) timestamp: Timestamp,
+    pub(super) sets: Arc<ReadWriteSet>,
     /// What this replica said.
     vote: Vote,
 }
@@ -28,9 +28,9 @@ struct Record {
 /// One replica of one shard.
 pub struct Replica {
     shard: ShardId,
-    shared: Arc<TapirShared>,
-    store: Store,
-    records: BTreeMap<CallId, Record>,
+    pub(super) shared: Arc<TapirShared>,
+    pub(super) store: Store,
+    pub(super) records: BTreeMap<CallId, Record>,
     /// What those touch that this replica let pass: they are prepared.
     prepared: Conflicts<CallId>,
 }
@@ -162,55 +162,6 @@ impl Replica {
         let before = self.records.insert(id, record);
         assert!(before.is_none(), "T5: a transaction has one record");
         Some(vote)
-    }
-
-    /// TAPIR's validation (section 6.1 of the paper): what was read is still the newest, no prepared
-    /// transaction is in the way, and none that has committed is behind.
-    fn vote(&self, timestamp: Timestamp, sets: &ReadWriteSet, clashing: &[CallId]) -> Vote {
-        if self.looks_at_versions() && self.store.is_stale(sets) {
-            return Vote::Abort;
-        }
-        if sets.newest_seen() >= timestamp {
-            return Vote::Retry(sets.newest_seen());
-        }
-        for other in clashing {
-            let Some(other) = self.records.get(other) else {
-                continue;
-            };
-            if let Some(vote) = self.in_the_way(timestamp, sets, other) {
-                return vote;
-            }
-        }
-        match self.store.newest_access(sets) {
-            newest if newest > timestamp => Vote::Retry(newest),
-            _ => Vote::Ok,
-        }
-    }
-
-    /// What a prepared transaction makes of a vote, which it clashes with.
-    fn in_the_way(&self, at: Timestamp, sets: &ReadWriteSet, other: &Record) -> Option<Vote> {
-        if self.shared.options.validation == Validation::Strict {
-            return Some(Vote::Abstain);
-        }
-        let meets = |reads: &ReadWriteSet, writes: &ReadWriteSet| {
-            let mut keys = writes.writes.keys();
-            keys.any(|key| reads.reads.iter().any(|read| read.range.contains(key)))
-        };
-        let is_behind = other.timestamp > at;
-        if meets(sets, &other.sets) || (is_behind && meets(&other.sets, sets)) {
-            return Some(Vote::Abstain);
-        }
-        let mut keys = sets.writes.keys();
-        let both_write = keys.any(|key| other.sets.writes.contains_key(key));
-        (is_behind && both_write).then_some(Vote::Retry(other.timestamp))
-    }
-
-    #[allow(clippy::unused_self)] // a planted defect asks
-    fn looks_at_versions(&self) -> bool {
-        #[cfg(feature = "mutants")]
-        return self.shared.options.mutant != Some(super::TapirMutant::VersionsUnchecked);
-        #[cfg(not(feature = "mutants"))]
-        true
     }
 
     fn commit(&mut self, id: CallId, timestamp: Timestamp, out: &mut Out) {

@@ -1,43 +1,15 @@
-//! What recovery coordinators do about events: they hear of them, settle them, and propose that a server is lost.
+//! What recovery coordinators do about events: they hear of them and settle them.
 
 use std::sync::Arc;
 
 use manxdb_core::LocalTime;
-use manxdb_fabric::{Address, Fault, ServerId};
+use manxdb_fabric::Fault;
 
 use crate::machine::Machine;
 use crate::membership::{End, MembershipAction, Phase, Purpose, RecoveryCoordinator};
-use crate::replicas::{Chart, Event, LearnEpoch, News, Undecided, is_region};
+use crate::replicas::{Chart, Event, LearnEpoch, News, Undecided};
 
 impl RecoveryCoordinator {
-    /// A server that is gone is given up, if others have what it has.
-    pub(super) fn fail(&mut self, fault: Fault) -> MembershipAction {
-        self.is_level = false;
-        let (Fault::Gone(server), Some(_)) = (fault, self.ward.chart.epoch_log) else {
-            return MembershipAction::End(End::Fault(fault));
-        };
-        if self.map.servers().any(|other| other == server) {
-            return self.give_up(server);
-        }
-        if is_region(Address { server, offset: 0 }) {
-            return MembershipAction::End(End::Fault(fault));
-        }
-        self.pause() // it is given up already
-    }
-
-    pub(super) fn give_up(&mut self, server: ServerId) -> MembershipAction {
-        let epoch_log = self.ward.chart.epoch_log;
-        let propose =
-            epoch_log.and_then(|epoch_log| epoch_log.propose(&self.map, Event::Lost(server)));
-        let Some(mut work) = propose else {
-            return MembershipAction::End(End::Fault(Fault::Gone(server))); // there is no room for more events
-        };
-        match work.step(Vec::new()).done() {
-            Ok(_) => self.pause(), // no proposal ends before it begins
-            Err(step) => self.wait(Phase::Proposing(work), step),
-        }
-    }
-
     /// The version of the map that may be used.
     pub(super) fn since(&self) -> u64 {
         let pending = self.pending.len() as u64;

@@ -47,6 +47,7 @@
 mod elect;
 mod events;
 mod fill;
+mod lost_servers;
 mod open;
 mod reap;
 mod watch;

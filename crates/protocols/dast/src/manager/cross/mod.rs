@@ -9,11 +9,13 @@
 //!
 //! | file | |
 //! |---|---|
-//! | here | the timestamp of this region |
+//! | here | what this region is asked, and tells |
+//! | [`anticipate`] | the timestamp of this region |
 //! | [`decision`] | the timestamps of all regions, and what follows from them |
 //! | [`ending`] | when all may forget it |
 //! | [`retry`] | what is asked for again, or given up |
 
+mod anticipate;
 mod decision;
 mod ending;
 mod retry;
@@ -26,7 +28,6 @@ use manxdb_core::LocalTime;
 use super::{Effect, Manager};
 use crate::call::{CallId, Planned};
 use crate::ledger::{Crt, Entry};
-use crate::manager::estimate::Estimate;
 use crate::message::{DastMessage, Decision};
 use crate::node::Out;
 use crate::timestamp::Timestamp;
@@ -113,32 +114,6 @@ impl Manager {
         out.wait(id.for_traces(), Some(wait(LEDGER)));
         let entry = Entry::Assign { planned, home, at };
         self.propose(entry, Effect::TellAssigned(id), out);
-    }
-
-    /// About when the decision will arrive: later than anything promised to anybody.
-    fn anticipate(&self, now: LocalTime, home: RegionId, after: Timestamp) -> Timestamp {
-        let first = self.shared.options.first_estimate;
-        let estimate = self.estimates.get(&home).map_or(first, Estimate::span);
-        let estimate = estimate.max(self.shared.options.least_estimate);
-        let site = self.shared.topology.manager_site(self.region);
-        let Some(lead) = &self.lead else {
-            return Timestamp::MAX;
-        };
-        let expected = lead.clocks.reading(now) + estimate.as_micros();
-        #[cfg(feature = "mutants")]
-        if self.shared.options.mutant == Some(crate::mutants::Mutant::NoPromise) {
-            let early = expected.saturating_sub(2 * estimate.as_micros());
-            return Timestamp::at(early.max(lead.assigned.micros + 1), site);
-        }
-        let behind = [lead.assigned, lead.clocks.told(), after];
-        let behind = behind.iter().map(|at| at.micros + 1).max().unwrap_or(0);
-        let at = Timestamp::at(expected.max(behind), site);
-        assert!(at > lead.assigned, "timestamps of one leader grow");
-        assert!(
-            at > lead.clocks.told() && at > after,
-            "a timestamp is behind all promised"
-        );
-        at
     }
 
     /// The timestamp is in the ledger: the region hears it, and the home does.

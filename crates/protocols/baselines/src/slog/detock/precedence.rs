@@ -23,7 +23,7 @@ struct Known {
 /// Local transactions are looked through: what comes behind one comes behind the cross-region ones
 /// that it is behind. So regions tell each other of cross-region transactions alone.
 #[derive(Debug, Default)]
-pub(super) struct Precedence {
+pub struct Precedence {
     known: BTreeMap<CallId, Known>,
     met: Conflicts<CallId>,
 }

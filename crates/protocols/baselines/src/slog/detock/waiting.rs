@@ -15,7 +15,7 @@ use manxdb_core::check::ensure;
 use manxdb_core::{Wait, Work};
 use manxdb_txn::procedure::{ShardId, Touch};
 
-use super::message::{Edge, Entry};
+use super::super::message::{Edge, Entry};
 use crate::janus::graph::{Ancestry, Graph};
 use crate::janus::{Parent, Parents};
 use crate::waits::{OTHER_LOGS, ROW, wait, wait_on};
@@ -44,7 +44,7 @@ struct Placing {
 
 /// The entries of one replica that have not had their turns, and what it knows of all regions.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub struct Waiting {
     shard: ShardId,
     entries: BTreeMap<u64, Waits>,
     places: BTreeMap<CallId, u64>,
@@ -58,7 +58,7 @@ pub(super) struct Waiting {
     missing: BTreeMap<CallId, CallId>,
     work: Work,
     #[cfg(feature = "mutants")]
-    pub mutant: Option<super::SlogMutant>,
+    pub mutant: Option<super::super::SlogMutant>,
 }
 
 impl Waiting {
@@ -120,7 +120,7 @@ impl Waiting {
     #[allow(clippy::unused_self)] // a planted defect asks
     fn is_hasty(&self) -> bool {
         #[cfg(feature = "mutants")]
-        return self.mutant == Some(super::SlogMutant::OtherLogsNotAwaited);
+        return self.mutant == Some(super::super::SlogMutant::OtherLogsNotAwaited);
         #[cfg(not(feature = "mutants"))]
         false
     }
@@ -242,7 +242,7 @@ impl Waiting {
     #[allow(clippy::unused_self, clippy::ptr_arg)] // a planted defect asks
     fn disorder(&self, order: &mut Vec<CallId>) {
         #[cfg(feature = "mutants")]
-        if self.mutant == Some(super::SlogMutant::CycleInLogOrder) {
+        if self.mutant == Some(super::super::SlogMutant::CycleInLogOrder) {
             order.sort_by_key(|id| self.places.get(id).copied());
         }
         assert!(!order.is_empty(), "L18: a cycle has members");
