@@ -161,25 +161,30 @@ impl Mode {
     }
 }
 
+/// One direction of a [`Mode`]: of a key, an initialization vector and bytes.
+type Direction = fn(&Mode, &[u8], [u8; VECTOR_BYTES], Vec<u8>) -> Result<Vec<u8>, Unspecified>;
+
 fn encrypt(ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {
-    let mode = Mode::of_session(ctx)?;
-    let vector = mode.vector(ctx, "aes_encrypt", args)?;
-    let (Some(text), Some(key), Some(vector)) = (args[0].to_bytes(), args[1].to_bytes(), vector)
-    else {
-        return Ok(Value::Null);
-    };
-    let made = mode.encrypt(&key, vector, text);
-    Ok(made.map_or(Value::Null, Value::Bytes))
+    work(ctx, "aes_encrypt", args, Mode::encrypt)
 }
 
-/// NULL for what is not the work of `AES_ENCRYPT` with this key.
 fn decrypt(ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {
+    work(ctx, "aes_decrypt", args, Mode::decrypt)
+}
+
+/// NULL of NULL, and for bytes that are not the work of `AES_ENCRYPT` with this key.
+fn work(
+    ctx: &EvalContext<'_>,
+    function: &str,
+    args: &[Value],
+    direction: Direction,
+) -> SqlResult<Value> {
     let mode = Mode::of_session(ctx)?;
-    let vector = mode.vector(ctx, "aes_decrypt", args)?;
+    let vector = mode.vector(ctx, function, args)?;
     let (Some(bytes), Some(key), Some(vector)) = (args[0].to_bytes(), args[1].to_bytes(), vector)
     else {
         return Ok(Value::Null);
     };
-    let plain = mode.decrypt(&key, vector, bytes);
-    Ok(plain.map_or(Value::Null, Value::Bytes))
+    let done = direction(&mode, &key, vector, bytes);
+    Ok(done.map_or(Value::Null, Value::Bytes))
 }
