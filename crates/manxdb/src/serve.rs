@@ -4,6 +4,7 @@ mod admin;
 pub mod compaction;
 mod first_start;
 mod health;
+mod last_failure;
 mod lost;
 mod memory;
 mod pass_on;
@@ -14,6 +15,7 @@ mod vault;
 
 pub use admin::{CERTIFICATE_FILE, TOKEN_FILE};
 use health::{HealthThreads, StoreHealth};
+use last_failure::LastFailure;
 use store::Store;
 
 use std::io::Write as _;
@@ -309,21 +311,16 @@ impl Running {
     fn purge_files(&self, stop: &AtomicBool) {
         let instance = &self.server.instance;
         let mut ticks = 0_u32;
-        let mut said = String::new(); // once, however long it lasts
+        let mut purged = LastFailure::default();
         while !Self::is_ending(instance, stop) {
             std::thread::sleep(TICK);
             ticks = ticks.wrapping_add(1);
             if !ticks.is_multiple_of(GARBAGE_TICKS) {
                 continue;
             }
-            let failed = instance
-                .purge_forgotten()
-                .err()
-                .map(|error| error.to_string());
-            if let Some(news) = failed.as_ref().filter(|news| **news != said) {
+            if let Some(news) = purged.news(&instance.purge_forgotten()) {
                 tracing::warn!("what was forgotten may be in files still: {news}");
             }
-            said = failed.unwrap_or_default();
         }
     }
 
@@ -354,8 +351,7 @@ impl Running {
         let instance = &self.server.instance;
         let mut ticks = 0_u32;
         let mut more_garbage = true;
-        let mut said = String::new(); // once, however long it lasts
-        let mut said_of_vault = String::new();
+        let (mut tended, mut collected) = (LastFailure::default(), LastFailure::default());
         while !Self::is_ending(instance, stop) {
             std::thread::sleep(TICK);
             ticks = ticks.wrapping_add(1);
@@ -363,21 +359,14 @@ impl Running {
                 if let Err(error) = instance.resume_requests() {
                     tracing::warn!(%error, "a request to forget somebody does not come to its end");
                 }
-                let tended = instance.tend_vault().err().map(|error| error.to_string());
-                if let Some(news) = tended.as_ref().filter(|news| **news != said_of_vault) {
+                if let Some(news) = tended.news(&instance.tend_vault()) {
                     tracing::warn!("the vault is not tended: {news}");
                 }
-                said_of_vault = tended.unwrap_or_default();
-                let collected = instance.collect_garbage();
-                let news = collected
-                    .as_ref()
-                    .err()
-                    .map_or_else(String::new, ToString::to_string);
-                if news != said && !news.is_empty() {
+                let found = instance.collect_garbage();
+                if let Some(news) = collected.news(&found) {
                     tracing::warn!("dropped tables are not cleaned up: {news}");
                 }
-                said = news;
-                more_garbage = collected.unwrap_or(false);
+                more_garbage = found.unwrap_or(false);
             }
         }
     }
