@@ -22,6 +22,7 @@ pub use blinding::{Blinding, ROWS};
 pub use ownership::Ownership;
 pub(crate) use record::PROBE;
 pub use sealing::Sealing;
+pub(crate) use sealing::vault_error;
 pub use sequences::{SequenceKind, Sequences};
 pub(crate) use shared::Changing;
 pub use statistics::{DistinctValues, KeyStatistics, TableStatistics};

@@ -9,9 +9,9 @@ use super::memory::row_bytes;
 use super::operator::{BoxedOperator, Operator, Run};
 use super::project::{collect, row_key};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{EvalContext, Expr};
+use crate::expr::{EvalContext, Expr, assign};
 use crate::planner::physical::{CteScan, Derived, Recursive, Virtual};
-use crate::types::{Row, Value, assign};
+use crate::types::{Row, Value};
 
 /// Rounds a recursive CTE may take where `cte_max_recursion_depth` is not known.
 const ROUNDS_MAX: u64 = 1000;

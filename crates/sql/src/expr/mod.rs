@@ -1,6 +1,9 @@
 //! Bound expressions: every name resolved, every type known.
 
 mod arithmetic;
+mod assign;
+#[cfg(test)]
+mod assign_tests;
 mod build;
 mod context;
 mod describe;
@@ -14,6 +17,7 @@ mod tests;
 mod walk;
 
 pub use arithmetic::binary_values;
+pub use assign::{assign, cast};
 pub use build::result_collation;
 pub use context::{EvalContext, SessionInfo, Subqueries, Warning, WarningLevel};
 pub use eval::{Held, compare_values};

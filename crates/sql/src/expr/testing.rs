@@ -169,7 +169,7 @@ pub fn null() -> Expr {
 /// `text` as a value of `ty`.
 pub fn typed(text: &str, ty: DataType) -> Expr {
     let (value, _) = with_context(false, |ctx| {
-        crate::types::cast(ctx, Value::Text(text.to_string()), &ty)
+        crate::expr::cast(ctx, Value::Text(text.to_string()), &ty)
     });
     Expr::literal(value.unwrap(), ty)
 }

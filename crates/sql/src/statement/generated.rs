@@ -8,8 +8,8 @@
 use crate::binder::BindContext;
 use crate::catalog::{Column, Index, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{EvalContext, Expr};
-use crate::types::{Value, assign};
+use crate::expr::{EvalContext, Expr, assign};
+use crate::types::Value;
 
 use super::warn;
 

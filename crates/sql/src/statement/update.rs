@@ -20,9 +20,9 @@ use super::{
 use crate::binder::{BindContext, bind_expr};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext};
-use crate::expr::Expr;
+use crate::expr::{Expr, assign};
 use crate::planner::{ExplainFormat, ModifyPlan, ModifyTable, plan_modify, walk};
-use crate::types::{Row, Value, assign};
+use crate::types::{Row, Value};
 
 /// A planned UPDATE.
 #[derive(Debug, Clone)]

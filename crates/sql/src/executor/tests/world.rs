@@ -246,7 +246,7 @@ impl World {
                 rows[0]
                     .iter()
                     .zip(&table.columns)
-                    .map(|(v, c)| types::assign(ctx, v.clone(), c, number + 1))
+                    .map(|(v, c)| crate::expr::assign(ctx, v.clone(), c, number + 1))
                     .collect::<SqlResult<Vec<Value>>>()
             });
             stored.extend(assigned.unwrap());

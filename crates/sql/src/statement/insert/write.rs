@@ -4,12 +4,12 @@ use super::{Insert, Source};
 use crate::catalog::SequenceKind;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext};
-use crate::expr::Expr;
+use crate::expr::{Expr, assign};
 use crate::statement::foreign_key::ForeignKeys;
 use crate::statement::generated::warn_passed_over;
 use crate::statement::rows::{Duplicate, RowWriter};
 use crate::statement::{StatementOutcome, is_ignorable, warn};
-use crate::types::{ColumnMeta, DataType, Row, Value, assign};
+use crate::types::{ColumnMeta, DataType, Row, Value};
 
 /// Chances one row of REPLACE gets to remove the rows in its way: one a unique key, and some.
 const REPLACE_ROUNDS_MAX: usize = 128;

@@ -1,8 +1,9 @@
 //! Storing: what fits, what is an error in strict mode, what is a warning otherwise.
 
-use super::{Collation, DataType, IntWidth, TextSize, Value, assign, parse_decimal, to_text};
+use super::assign;
+use super::testing::with_context;
 use crate::catalog::{Column, ColumnId};
-use crate::expr::testing::with_context;
+use crate::types::{Collation, DataType, IntWidth, TextSize, Value, parse_decimal, to_text};
 
 fn column(ty: DataType, not_null: bool) -> Column {
     Column {

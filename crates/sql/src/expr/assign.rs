@@ -4,19 +4,18 @@
     clippy::match_same_arms,
     reason = "one arm a type reads better than merged ones"
 )]
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "CAST to FLOAT rounds to single precision"
+)]
 
-use super::convert_json::to_json;
-use super::data_type::{DataType, IntWidth};
-use super::json_text::parse_json;
-use super::number::{decimal_limit, parse_integer_cut, round_decimal};
-use super::store::{Issue, StoreRules, fit, integer_value};
-use super::temporal::{DateTime, Time};
-use super::text::to_text;
-use super::time_zone::today;
-use super::value::Value;
+use super::EvalContext;
 use crate::catalog::Column;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::EvalContext;
+use crate::types::{
+    DataType, Date, IntWidth, Issue, StoreRules, Value, decimal_limit, fit, implicit_default,
+    integer_value, parse_integer_cut, parse_json, round_decimal, to_json, to_text, today,
+};
 
 /// Fits `value` into `column` for storing; `row_number` counts the statement's rows from 1.
 /// TIMESTAMPs stay in session time: the encoding shifts them.
@@ -51,10 +50,10 @@ pub fn assign(
 }
 
 /// Only TIME into a date needs the current day.
-fn today_of(value: &Value, ctx: &EvalContext<'_>) -> super::temporal::Date {
+fn today_of(value: &Value, ctx: &EvalContext<'_>) -> Date {
     match value {
         Value::Time(_) => today(ctx.now_micros, &ctx.time_zone),
-        _ => super::temporal::Date::ZERO,
+        _ => Date::ZERO,
     }
 }
 
@@ -79,34 +78,6 @@ fn assign_null(ctx: &EvalContext<'_>, column: &Column) -> SqlResult<Value> {
     }
     ctx.warn(1048, message);
     Ok(implicit_default(&column.ty))
-}
-
-/// The value a NOT NULL column without DEFAULT gets where MySQL must invent one.
-#[must_use]
-pub fn implicit_default(ty: &DataType) -> Value {
-    match ty {
-        DataType::Null => Value::Null,
-        DataType::Int {
-            width, unsigned, ..
-        } => integer_value(0, *width, *unsigned),
-        DataType::Year => Value::Int(0),
-        DataType::Decimal { scale, .. } => {
-            Value::decimal(super::value::Decimal::new(0.into(), i64::from(*scale)))
-        }
-        DataType::Float { .. } | DataType::Double { .. } => Value::Double(0.0),
-        DataType::Char { .. } | DataType::Varchar { .. } | DataType::Text { .. } => {
-            Value::Text(String::new())
-        }
-        DataType::Binary { length } => Value::Bytes(vec![0; *length as usize]),
-        DataType::Varbinary { .. } | DataType::Blob { .. } => Value::Bytes(Vec::new()),
-        DataType::Date => Value::Date(super::temporal::Date::ZERO),
-        DataType::Time { .. } => Value::Time(Time { micros: 0 }),
-        DataType::DateTime { .. } | DataType::Timestamp { .. } => Value::DateTime(DateTime::ZERO),
-        DataType::Json => Value::Json(std::sync::Arc::new(serde_json::Value::Null)),
-        DataType::Enum { members, .. } => Value::Text(members.first().cloned().unwrap_or_default()),
-        DataType::Set { .. } => Value::Text(String::new()),
-        DataType::Bit { .. } => Value::UInt(0),
-    }
 }
 
 fn report(
@@ -365,7 +336,7 @@ fn cast_text(ctx: &EvalContext<'_>, value: Value, to: &DataType) -> SqlResult<Va
     let rules = StoreRules {
         mode: ctx.sql_mode,
         zone: &ctx.time_zone,
-        today: super::temporal::Date::ZERO,
+        today: Date::ZERO,
     };
     // Only an explicit length pads or cuts.
     let unbounded = match to {
