@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`types`] | values, types, coercions, collations | nothing |
 //! | [`encoding`] | order-preserving keys and row records | `types`, `catalog` records |
-//! | [`functions`], [`expr`] | bound expressions and their evaluation | `types` |
+//! | [`expr`] | bound expressions, the built-in functions, evaluation | `types` |
 //! | [`parser`] | text to `sqlparser`'s tree, ownership annotations beside it | nothing |
 //! | [`catalog`] | what exists; its records, snapshot and sequences | `encoding`, transactions |
 //! | [`binder`] | names and types resolved against a catalog snapshot | `catalog`, `expr` |
@@ -24,7 +24,6 @@ pub mod encoding;
 pub mod error;
 pub mod executor;
 pub mod expr;
-pub mod functions;
 pub mod parser;
 pub mod planner;
 pub mod session;

@@ -5,8 +5,7 @@ use sqlparser::ast;
 use super::Binder;
 use super::scope::column_expr;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, ExprKind};
-use crate::functions;
+use crate::expr::{Expr, ExprKind, functions};
 use crate::planner::walk;
 use crate::types::{Collation, DataType, IntWidth, TextSize, Value};
 

@@ -1,4 +1,4 @@
-//! Bound expressions: every name resolved, every type known.
+//! Bound expressions: every name resolved, every type known; and the built-in [`functions`] they call.
 
 mod arithmetic;
 mod assign;
@@ -8,6 +8,7 @@ mod build;
 mod context;
 mod describe;
 mod eval;
+pub mod functions;
 mod matching;
 mod members;
 #[cfg(test)]
@@ -26,9 +27,9 @@ pub use members::{ConstantLists, RowSet};
 
 use std::sync::Arc;
 
-use crate::functions::ScalarFunction;
 use crate::planner::Plan;
 use crate::types::{Collation, DataType, Value};
+use functions::ScalarFunction;
 
 /// A bound expression with its type.
 #[derive(Debug, Clone)]

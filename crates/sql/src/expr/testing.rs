@@ -101,7 +101,7 @@ pub fn with_context<T>(
         div_precision_increment: 4,
         group_concat_max_len: 1024,
         random: &random,
-        seeded: crate::functions::SeededRandom::default(),
+        seeded: crate::expr::functions::SeededRandom::default(),
         lists: crate::expr::ConstantLists::default(),
         session: &Nobody,
         subqueries: &Nobody,

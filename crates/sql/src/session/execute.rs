@@ -266,7 +266,7 @@ impl Session {
             div_precision_increment: settings.div_precision_increment,
             group_concat_max_len: settings.group_concat_max_len,
             random: &self.state.random,
-            seeded: crate::functions::SeededRandom::default(),
+            seeded: crate::expr::functions::SeededRandom::default(),
             lists: crate::expr::ConstantLists::default(),
             session: &self.state,
             subqueries: &subqueries,

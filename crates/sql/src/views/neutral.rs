@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::binder::VirtualTables;
 use crate::catalog::Table;
 use crate::error::{SqlError, SqlResult};
+use crate::expr::functions::SeededRandom;
 use crate::expr::{ConstantLists, EvalContext, SessionInfo, Subqueries, Warning};
-use crate::functions::SeededRandom;
 use crate::planner::Plan;
 use crate::types::{Row, SqlMode, Value};
 

@@ -324,7 +324,7 @@ impl World {
             div_precision_increment: 4,
             group_concat_max_len: 1024,
             random: &random,
-            seeded: crate::functions::SeededRandom::default(),
+            seeded: crate::expr::functions::SeededRandom::default(),
             lists: crate::expr::ConstantLists::default(),
             session: &self.state,
             subqueries: &runner,

@@ -2,8 +2,7 @@
 
 use super::member::find_member;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{CompareOp, Expr, ExprKind};
-use crate::functions;
+use crate::expr::{CompareOp, Expr, ExprKind, functions};
 use crate::types::{Collation, DataType};
 
 impl Expr {

@@ -1,7 +1,6 @@
 //! Members of ENUM and SET columns as the numbers that stand for them.
 
-use crate::expr::{Expr, ExprKind};
-use crate::functions;
+use crate::expr::{Expr, ExprKind, functions};
 use crate::types::{Collation, DataType};
 
 impl Expr {

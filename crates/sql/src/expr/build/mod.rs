@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use super::{BinaryOp, CompareOp, Expr, ExprKind};
 use crate::error::SqlResult;
-use crate::functions;
+use crate::expr::functions;
 use crate::types::{Collation, DataType, Value};
 use number::{binary_type, numeric_type};
 use operand::{adapt_constant, beside, number_of_bytes, read_as_date, truth_beside};

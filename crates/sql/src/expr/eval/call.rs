@@ -2,8 +2,8 @@
 
 use super::missing;
 use crate::error::SqlResult;
+use crate::expr::functions::{Arguments, ScalarFunction};
 use crate::expr::{EvalContext, Expr, ExprKind};
-use crate::functions::{Arguments, ScalarFunction};
 use crate::types::Value;
 
 impl Expr {

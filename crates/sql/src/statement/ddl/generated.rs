@@ -5,8 +5,7 @@ use sqlparser::ast::{ColumnOption, Expr as Ast, GeneratedExpressionMode};
 use super::define::{Builder, unbracketed};
 use crate::catalog::{Column, ForeignKey, ForeignKeyAction, Generated, GeneratedKind, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, ExprKind};
-use crate::functions;
+use crate::expr::{Expr, ExprKind, functions};
 use crate::parser::{calls_in, canonical, columns_in, has_query};
 use crate::planner::walk;
 
