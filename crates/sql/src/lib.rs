@@ -10,6 +10,7 @@
 //! | [`binder`] | names and types resolved against a catalog snapshot | `catalog`, `expr` |
 //! | [`planner`] | access paths, join order; the [`planner::Plan`] | `binder`'s output |
 //! | [`executor`] | runs a plan in a transaction | `planner`, `encoding` |
+//! | [`explain`] | EXPLAIN of a plan, with what its operators did | `planner`, `executor` |
 //! | [`views`] | materialized views, kept up to date in the commit | `planner`, transactions |
 //! | [`statement`] | INSERT, UPDATE, DELETE, DDL | all above |
 //! | [`session`] | variables, transactions, prepared statements, SHOW, accounts | all above |
@@ -23,6 +24,7 @@ pub mod catalog;
 pub mod encoding;
 pub mod error;
 pub mod executor;
+pub mod explain;
 pub mod expr;
 pub mod parser;
 pub mod planner;

@@ -7,7 +7,6 @@ pub(crate) mod access;
 pub(crate) mod alternatives;
 pub(crate) mod delta;
 mod estimate;
-pub(crate) mod explain;
 mod generated;
 mod having;
 pub(crate) mod join;
@@ -18,15 +17,13 @@ mod sargs;
 pub(crate) mod select;
 pub(crate) mod walk;
 
-pub use explain::{Change, ExplainFormat, explain, explain_change, explain_columns};
-
 use manxdb_txn::ReadMode;
 use sqlparser::ast;
 
 use crate::binder::{BindContext, Binder, Scope, TableRead};
 use crate::catalog::TableId;
 use crate::error::SqlResult;
-use crate::types::{ColumnMeta, DataType, Row};
+use crate::types::{ColumnMeta, DataType};
 use physical::Node;
 
 /// A query, ready to run. Immutable and shared between sessions through the plan cache.
@@ -110,25 +107,6 @@ impl ModifyPlan {
             }
         }
         tables
-    }
-
-    /// EXPLAIN of a statement that changes the tables whose columns start at `offsets`.
-    pub(crate) fn explain(
-        &self,
-        verb: &'static str,
-        offsets: impl Iterator<Item = usize>,
-        format: ExplainFormat,
-    ) -> Vec<Row> {
-        let targets: Vec<&str> = offsets
-            .filter_map(|offset| self.tables.iter().find(|table| table.offset == offset))
-            .map(|table| table.alias.as_str())
-            .collect();
-        let change = Change {
-            verb,
-            targets: &targets,
-            rows: Some(&self.plan),
-        };
-        explain_change(change, format)
     }
 }
 

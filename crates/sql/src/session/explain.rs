@@ -8,8 +8,9 @@ use super::ResultSink;
 use super::session::Session;
 use crate::error::{SqlError, SqlResult};
 use crate::executor;
+use crate::explain::{ExplainFormat, explain, explain_columns};
 use crate::parser::Parsed;
-use crate::planner::{ExplainFormat, Plan, explain, explain_columns};
+use crate::planner::Plan;
 use crate::statement::StatementPlan;
 use crate::types::Row;
 

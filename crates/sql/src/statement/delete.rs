@@ -17,8 +17,9 @@ use crate::binder::BindContext;
 use crate::catalog::{Table, TableId, touch};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext};
+use crate::explain::{ExplainFormat, explain_modify};
 use crate::parser::IGNORE_HINT;
-use crate::planner::{ExplainFormat, ModifyPlan, ModifyTable, plan_modify};
+use crate::planner::{ModifyPlan, ModifyTable, plan_modify};
 use crate::types::{Row, Value};
 
 /// A planned DELETE.
@@ -33,7 +34,7 @@ impl Delete {
     /// EXPLAIN.
     pub(super) fn explain(&self, format: ExplainFormat) -> Vec<Row> {
         let offsets = self.targets.iter().map(|(_, offset)| *offset);
-        self.scan.explain("DELETE", offsets, format)
+        explain_modify(&self.scan, "DELETE", offsets, format)
     }
 }
 

@@ -39,9 +39,10 @@ use crate::binder::{BindContext, TableRead};
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::ExecContext;
+use crate::explain::ExplainFormat;
 use crate::expr::{EvalContext, Expr, ExprKind, Warning, WarningLevel};
 use crate::parser::LoadData;
-use crate::planner::{self, ExplainFormat, Plan};
+use crate::planner::{self, Plan};
 use crate::types::{DataType, Row};
 
 /// What a statement did, for the OK packet.

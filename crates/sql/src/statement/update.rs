@@ -20,8 +20,9 @@ use super::{
 use crate::binder::{BindContext, bind_expr};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext};
+use crate::explain::{ExplainFormat, explain_modify};
 use crate::expr::{Expr, assign};
-use crate::planner::{ExplainFormat, ModifyPlan, ModifyTable, plan_modify, walk};
+use crate::planner::{ModifyPlan, ModifyTable, plan_modify, walk};
 use crate::types::{Row, Value};
 
 /// A planned UPDATE.
@@ -38,7 +39,7 @@ impl Update {
     /// EXPLAIN.
     pub(super) fn explain(&self, format: ExplainFormat) -> Vec<Row> {
         let offsets = self.targets.iter().map(|written| written.offset);
-        self.scan.explain("UPDATE", offsets, format)
+        explain_modify(&self.scan, "UPDATE", offsets, format)
     }
 }
 

@@ -190,7 +190,7 @@ fn explain_analyze_counts_rows_and_loops() {
     let plan = world.plan(sql).unwrap();
     let analysis = crate::executor::Analysis::default();
     world.run_plan(&plan, &[], Some(&analysis)).unwrap();
-    let rows = crate::planner::explain(&plan, crate::planner::ExplainFormat::Tree, Some(&analysis));
+    let rows = crate::explain::explain(&plan, crate::explain::ExplainFormat::Tree, Some(&analysis));
     let Value::Text(text) = &rows[0][0] else {
         panic!("no text")
     };

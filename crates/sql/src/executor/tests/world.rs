@@ -19,8 +19,9 @@ use crate::encoding;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::operator::{Demand, Making, Reading, Run, build};
 use crate::executor::{Analysis, SubqueryRunner};
+use crate::explain::{ExplainFormat, explain};
 use crate::expr::{EvalContext, SessionInfo, Warning};
-use crate::planner::{ExplainFormat, Plan, explain, plan_query};
+use crate::planner::{Plan, plan_query};
 use crate::types::SqlMode;
 use crate::types::{self, Collation, DataType, Row, Value};
 

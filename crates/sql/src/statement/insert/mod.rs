@@ -17,9 +17,10 @@ use super::{Access, Kind, ModifyStatement, add_reads, note_param, note_plan, ref
 use crate::binder::{BindContext, Scope, TableRead, bind_expr};
 use crate::catalog::Table;
 use crate::error::{SqlError, SqlResult};
+use crate::explain::{Change, ExplainFormat, explain_change};
 use crate::expr::{Expr, ExprKind};
 use crate::planner::physical::Node;
-use crate::planner::{Change, ExplainFormat, Plan, explain_change, plan_query};
+use crate::planner::{Plan, plan_query};
 use crate::types::{DataType, Row};
 
 /// A planned INSERT or REPLACE.

@@ -5,14 +5,12 @@ mod json;
 mod table;
 mod tree;
 
-pub use change::{Change, explain_change};
+pub use change::{Change, explain_change, explain_modify};
 
-use super::Plan;
-use super::physical::{Access, KeyPart, Node, Scan};
-use super::walk;
-use crate::binder::bigint;
 use crate::executor::Analysis;
 use crate::expr::Expr;
+use crate::planner::physical::{Access, KeyPart, Node, Scan};
+use crate::planner::{Plan, walk};
 use crate::types::{Collation, ColumnMeta, DataType, Row, Value};
 
 /// Which EXPLAIN.
@@ -55,7 +53,7 @@ pub fn explain_columns(format: ExplainFormat) -> Vec<ColumnMeta> {
             .map(|name| {
                 let mut meta = text_meta(name);
                 match name {
-                    "id" | "rows" => meta.ty = bigint(true),
+                    "id" | "rows" => meta.ty = DataType::BIGINT_UNSIGNED,
                     "filtered" => meta.ty = DataType::DOUBLE,
                     _ => {}
                 }

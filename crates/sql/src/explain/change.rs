@@ -2,7 +2,7 @@
 
 use super::table::{self, ACCESS, EXTRA, SELECT_TYPE, TABLE, no_table, text};
 use super::{ExplainFormat, json, tree};
-use crate::planner::Plan;
+use crate::planner::{ModifyPlan, Plan};
 use crate::types::{Row, Value};
 
 /// A changing statement to be explained.
@@ -40,6 +40,26 @@ pub fn explain_change(change: Change<'_>, format: ExplainFormat) -> Vec<Row> {
             vec![vec![Value::Text(format!("{head}\n{below}"))]]
         }
     }
+}
+
+/// What an UPDATE or DELETE will do to the tables of `plan` whose columns start at `offsets`.
+#[must_use]
+pub fn explain_modify(
+    plan: &ModifyPlan,
+    verb: &'static str,
+    offsets: impl Iterator<Item = usize>,
+    format: ExplainFormat,
+) -> Vec<Row> {
+    let targets: Vec<&str> = offsets
+        .filter_map(|offset| plan.tables.iter().find(|table| table.offset == offset))
+        .map(|table| table.alias.as_str())
+        .collect();
+    let change = Change {
+        verb,
+        targets: &targets,
+        rows: Some(&plan.plan),
+    };
+    explain_change(change, format)
 }
 
 /// MySQL gives the table of an INSERT a row of its own, and tells the tables that UPDATE and
