@@ -27,6 +27,7 @@ pub mod executor;
 pub mod explain;
 pub mod expr;
 pub mod parser;
+pub mod plan;
 pub mod planner;
 pub mod session;
 mod stack;

@@ -9,7 +9,8 @@ use super::literal::text_literal;
 use super::scope::ColumnName;
 use crate::catalog::{ColumnDefault, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, ExprKind, functions};
+use crate::expr::functions;
+use crate::plan::{Expr, ExprKind};
 use crate::types::{DataType, SqlMode, Value};
 
 /// Functions that compare their arguments as character strings, so that these need a collation in

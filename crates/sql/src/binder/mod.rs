@@ -1,7 +1,7 @@
 //! Names and types resolved against one catalog snapshot.
 //!
 //! A [`Binder`] walks `sqlparser`'s tree with a stack of [`scope::Frame`]s, one a query level.
-//! FROM becomes a [`crate::planner::logical::Group`] of tables over one wide row, a SELECT
+//! FROM becomes a [`crate::plan::logical::Group`] of tables over one wide row, a SELECT
 //! becomes [`select::SelectParts`]; subqueries are planned as soon as they are bound, except the
 //! plain ones, which merge into the enclosing group.
 
@@ -34,24 +34,17 @@ mod window;
 mod window_frame;
 mod window_name;
 
-pub use aggregate::{AggregateCall, AggregateKind};
-pub use scope::{Scope, ScopeColumn};
-pub use window::{FrameBound, RangeBound, WindowCall, WindowFrame, WindowKind};
-pub(crate) use window_frame::illegal_distance;
-
-pub(crate) use aggregate::bigint;
 pub(crate) use literal::{bit_bytes, hex_bytes};
+pub use scope::{Scope, ScopeColumn};
 
 use std::sync::Arc;
 
 use sqlparser::ast;
 
-use crate::catalog::{Catalog, Table, TableId};
+use crate::catalog::{Catalog, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::Expr;
-use crate::planner::Locking;
-use crate::types::SqlMode;
-use crate::types::{Collation, DataType, Row, TextSize};
+use crate::plan::{Expr, Locking, TableRead};
+use crate::types::{Collation, DataType, Row, SqlMode, TextSize};
 use cte::Cte;
 use manxdb_txn::ReadMode;
 use scope::Frame;
@@ -138,9 +131,6 @@ pub fn bind_definition(
     }
     Err(SqlError::not_supported(format!("a subquery in a {place}")))
 }
-
-/// A stored table that is read: identity, database, name.
-pub type TableRead = (TableId, String, String);
 
 /// The state of binding one statement.
 pub(crate) struct Binder<'a> {

@@ -2,14 +2,14 @@
 
 use sqlparser::ast;
 
+use super::Binder;
 use super::from::FromState;
 use super::scope::{Frame, FrameColumn, Scope, ScopeColumn};
-use super::select::SelectParts;
-use super::{Binder, TableRead};
 use crate::error::SqlResult;
-use crate::expr::ExprKind;
+use crate::plan::logical::Group;
+use crate::plan::select::SelectParts;
+use crate::plan::{ExprKind, TableRead};
 use crate::planner::ModifyTable;
-use crate::planner::logical::Group;
 use crate::types::DataType;
 
 /// A bound modification scan.
@@ -66,7 +66,7 @@ impl Binder<'_> {
         self.enter_clause("order clause", false)?;
         select.order = self.bind_order(order_by, &[])?;
         if let Some(limit) = limit {
-            select.limit = Some(crate::planner::physical::Limit {
+            select.limit = Some(crate::plan::physical::Limit {
                 count: Some(self.bind_count(limit)?),
                 offset: None,
             });

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use super::memory::{row_bytes, value_bytes};
 use super::operator::Run;
-use crate::binder::{AggregateCall, AggregateKind};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::Expr;
+use crate::plan::{AggregateCall, AggregateKind, Expr};
 use crate::types::{self, Collation, DataType, Decimal, Row, Value};
 use crate::views::DIV_PRECISION_INCREMENT;
 

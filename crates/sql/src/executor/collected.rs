@@ -9,7 +9,7 @@ use super::operator::{Demand, Reading, Run};
 use super::spill::{RowFile, RowReader};
 use super::{ExecContext, pull};
 use crate::error::SqlResult;
-use crate::planner::Plan;
+use crate::plan::Plan;
 use crate::types::Row;
 
 /// The rows past this part of a statement's memory go to a file: what is written for each of them

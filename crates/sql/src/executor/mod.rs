@@ -1,7 +1,7 @@
 //! Runs plans: pull operators over one transaction.
 //!
 //! [`operator::build`] makes an operator a plan node; rows are pulled through them one at a
-//! time. Below a FROM rows are wide (see [`crate::planner::physical`]): an operator is opened
+//! time. Below a FROM rows are wide (see [`crate::plan::physical`]): an operator is opened
 //! over a base row and fills its own slots of it.
 
 mod accumulate;
@@ -51,7 +51,7 @@ use crate::binder::VirtualTables;
 use crate::catalog::Catalog;
 use crate::error::SqlResult;
 use crate::expr::EvalContext;
-use crate::planner::Plan;
+use crate::plan::Plan;
 use crate::statement::owners::OwnerNotes;
 use crate::types::{Row, Value};
 use operator::{Demand, Making, Reading, Run, build};

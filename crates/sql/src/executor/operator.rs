@@ -24,8 +24,9 @@ use super::view::{Before, ViewOp, ViewRowsOp};
 use super::window::WindowOp;
 use crate::binder::VirtualTables;
 use crate::error::SqlResult;
-use crate::expr::{EvalContext, Expr};
-use crate::planner::physical::{JoinKind, Node};
+use crate::expr::EvalContext;
+use crate::plan::Expr;
+use crate::plan::physical::{JoinKind, Node};
 use crate::types::{Row, Value};
 
 /// Rows between two looks at KILL and time-outs.

@@ -9,8 +9,9 @@ use super::memory::row_bytes;
 use super::operator::{BoxedOperator, Operator, Run};
 use super::project::{collect, row_key};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{EvalContext, Expr, assign};
-use crate::planner::physical::{CteScan, Derived, Recursive, Virtual};
+use crate::expr::{EvalContext, assign};
+use crate::plan::Expr;
+use crate::plan::physical::{CteScan, Derived, Recursive, Virtual};
 use crate::types::{Row, Value};
 
 /// Rounds a recursive CTE may take where `cte_max_recursion_depth` is not known.
@@ -130,7 +131,7 @@ impl<'p> DerivedOp<'p> {
             source,
             input,
             base: Vec::new(),
-            changing: crate::planner::walk::reads_cte(&source.node, None),
+            changing: crate::plan::walk::reads_cte(&source.node, None),
             kept: None,
             at: 0,
         }

@@ -13,7 +13,7 @@ use crate::binder::VirtualTables;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{EvalContext, RowSet, Subqueries};
-use crate::planner::Plan;
+use crate::plan::Plan;
 use crate::types::{Collation, Row, Value};
 
 /// A reader that was satisfied after so many rows leaves the subquery incomplete only for now:

@@ -10,9 +10,9 @@ use manxdb_txn::{ReadMode, Transaction, Waiter};
 use super::memory::row_bytes;
 use super::operator::{BoxedOperator, Demand, Making, Operator, Reading, Run, build};
 use crate::error::SqlResult;
-use crate::expr::{EvalContext, Expr};
-use crate::planner::delta::CHANGED;
-use crate::planner::physical::{Node, ViewLookup};
+use crate::expr::EvalContext;
+use crate::plan::Expr;
+use crate::plan::physical::{CHANGED, Node, ViewLookup};
 use crate::types::{Row, Value};
 use crate::views::{DIV_PRECISION_INCREMENT, HeldTable, NoTables, Read, fill_of};
 

@@ -8,9 +8,8 @@ mod tree;
 pub use change::{Change, explain_change, explain_modify};
 
 use crate::executor::Analysis;
-use crate::expr::Expr;
-use crate::planner::physical::{Access, KeyPart, Node, Scan};
-use crate::planner::{Plan, walk};
+use crate::plan::physical::{Access, KeyPart, Node, Scan};
+use crate::plan::{Expr, Plan, walk};
 use crate::types::{Collation, ColumnMeta, DataType, Row, Value};
 
 /// Which EXPLAIN.

@@ -2,9 +2,8 @@
 
 use super::{access_type, collect_plans, key_name, own_predicates};
 use crate::catalog::Column;
-use crate::planner::Plan;
-use crate::planner::physical::{Node, Scan};
-use crate::planner::walk;
+use crate::plan::physical::{Node, Scan};
+use crate::plan::{Plan, walk};
 use crate::types::{DataType, Row, Value, bit_bytes};
 
 /// Columns, under MySQL's names.

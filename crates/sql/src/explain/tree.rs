@@ -4,9 +4,8 @@ use std::fmt::Write as _;
 
 use super::{access_type, blinded_keys, collect_plans, key_name, key_of, own_predicates};
 use crate::executor::{Analysis, NodeFigures};
-use crate::expr::Expr;
-use crate::planner::physical::{Join, JoinKind, Limit, Node, Scan, SetOp};
-use crate::planner::walk;
+use crate::plan::physical::{Join, JoinKind, Limit, Node, Scan, SetOp};
+use crate::plan::{Expr, walk};
 
 /// A line an operator, the topmost one at `depth`.
 pub(super) fn lines(root: &Node, depth: usize, analysis: Option<&Analysis>) -> String {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::{ConstantLists, RowSet};
 use crate::error::SqlResult;
-use crate::planner::Plan;
+use crate::plan::Plan;
 use crate::types::{Collation, Row, SqlMode, Value};
 
 /// Severity of a warning.

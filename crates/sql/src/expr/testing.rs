@@ -2,9 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::{EvalContext, Expr, SessionInfo, Subqueries, Warning};
+use super::{EvalContext, SessionInfo, Subqueries, Warning};
 use crate::error::{SqlError, SqlResult};
-use crate::planner::Plan;
+use crate::plan::{Expr, Plan};
 use crate::types::{Collation, DataType, Row, SqlMode, Value, parse_decimal, to_text};
 
 /// 2024-02-29 12:34:56.789012 UTC.

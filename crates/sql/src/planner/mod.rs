@@ -1,7 +1,7 @@
 //! From bound query to a plan that can be run any number of times.
 //!
-//! The binder hands over a [`logical::Group`] of tables and conditions; [`generated`] puts indexed columns in the
-//! place of the expressions they hold, [`having`] moves conditions on groups to rows, [`join`] orders it, [`access`] picks ways into tables, [`select`] stacks the operators of [`physical`] on top.
+//! The binder hands over a [`crate::plan::logical::Group`] of tables and conditions; [`generated`] puts indexed columns in the
+//! place of the expressions they hold, [`having`] moves conditions on groups to rows, [`join`] orders it, [`access`] picks ways into tables, [`select`] stacks the operators of [`crate::plan::physical`] on top.
 
 pub(crate) mod access;
 pub(crate) mod alternatives;
@@ -11,51 +11,16 @@ mod generated;
 mod having;
 pub(crate) mod join;
 mod keys;
-pub(crate) mod logical;
-pub(crate) mod physical;
 mod sargs;
 pub(crate) mod select;
-pub(crate) mod walk;
 
 use manxdb_txn::ReadMode;
 use sqlparser::ast;
 
-use crate::binder::{BindContext, Binder, Scope, TableRead};
+use crate::binder::{BindContext, Binder, Scope};
 use crate::catalog::TableId;
 use crate::error::SqlResult;
-use crate::types::{ColumnMeta, DataType};
-use physical::Node;
-
-/// A query, ready to run. Immutable and shared between sessions through the plan cache.
-#[derive(Debug, Clone)]
-pub struct Plan {
-    /// Result columns.
-    pub columns: Vec<ColumnMeta>,
-    /// Types the `?` parameters were inferred to have, by position; `Null` when unknown.
-    pub param_types: Vec<DataType>,
-    /// Reads a row of an enclosing query.
-    pub correlated: bool,
-    /// Base tables read, for privileges and cache invalidation: (id, database, name).
-    pub tables: Vec<TableRead>,
-    /// FOR UPDATE / FOR SHARE.
-    pub locking: Locking,
-    /// How base tables are read, which follows from the lock clause.
-    pub read_mode: ReadMode,
-    /// The operators.
-    pub root: Node,
-}
-
-/// Lock clause of a SELECT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Locking {
-    /// Plain.
-    #[default]
-    None,
-    /// FOR SHARE, LOCK IN SHARE MODE.
-    Share,
-    /// FOR UPDATE.
-    Update,
-}
+use crate::plan::{Locking, Plan, TableRead};
 
 /// Plans a whole query expression (SELECT, UNION, VALUES, WITH where supported).
 ///

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use super::delta::Joined;
 use super::join::{Planner, Wish};
-use super::physical::{Aggregate, Limit, Node, SortKey, Window};
-use super::walk;
-use crate::binder::query::BoundQuery;
-use crate::binder::select::SelectParts;
-use crate::binder::{AggregateKind, Scope, bigint};
-use crate::expr::{Expr, ExprKind};
+use crate::binder::Scope;
+use crate::plan::logical::Joined;
+use crate::plan::physical::{Aggregate, Limit, Node, SortKey, Window};
+use crate::plan::select::SelectParts;
+use crate::plan::{AggregateKind, BoundQuery, Expr, ExprKind, walk};
 use crate::types::{Collation, ColumnMeta, DataType, Value};
 
 /// Chooses the operators of a bound SELECT.
@@ -109,7 +107,7 @@ fn extreme(parts: &mut SelectParts) -> Option<Wish> {
 }
 
 fn first_row(node: Node) -> Node {
-    let one = Expr::literal(Value::Int(1), bigint(false));
+    let one = Expr::literal(Value::Int(1), DataType::BIGINT);
     Node::Limit {
         input: Box::new(node),
         limit: Limit {

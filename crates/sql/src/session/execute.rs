@@ -15,7 +15,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext, SubqueryRunner};
 use crate::expr::{EvalContext, Warning};
 use crate::parser::{Parsed, Special};
-use crate::planner::Locking;
+use crate::plan::Locking;
 use crate::statement::{self, StatementOutcome, StatementPlan};
 use crate::types::{ColumnMeta, Row, Value};
 

@@ -10,7 +10,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::executor;
 use crate::explain::{ExplainFormat, explain, explain_columns};
 use crate::parser::Parsed;
-use crate::planner::Plan;
+use crate::plan::Plan;
 use crate::statement::StatementPlan;
 use crate::types::Row;
 

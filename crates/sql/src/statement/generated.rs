@@ -8,7 +8,8 @@
 use crate::binder::BindContext;
 use crate::catalog::{Column, Index, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{EvalContext, Expr, assign};
+use crate::expr::{EvalContext, assign};
+use crate::plan::Expr;
 use crate::types::Value;
 
 use super::warn;

@@ -35,14 +35,15 @@ use std::io::Read;
 
 use sqlparser::ast;
 
-use crate::binder::{BindContext, TableRead};
+use crate::binder::BindContext;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::ExecContext;
 use crate::explain::ExplainFormat;
-use crate::expr::{EvalContext, Expr, ExprKind, Warning, WarningLevel};
+use crate::expr::{EvalContext, Warning, WarningLevel};
 use crate::parser::LoadData;
-use crate::planner::{self, Plan};
+use crate::plan::{Expr, ExprKind, Plan, TableRead};
+use crate::planner;
 use crate::types::{DataType, Row};
 
 /// What a statement did, for the OK packet.

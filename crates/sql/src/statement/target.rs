@@ -9,9 +9,9 @@ use crate::binder::{BindContext, Scope, bind_definition};
 use crate::catalog::{Column, ColumnDefault, SequenceKind, Table, TableId, touch};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::ExecContext;
-use crate::expr::{EvalContext, Expr, assign};
+use crate::expr::{EvalContext, assign};
 use crate::parser::{parse_expression, stored_mode};
-use crate::planner::walk;
+use crate::plan::{Expr, walk};
 use crate::types::{DataType, DateTime, Row, SqlMode, Value, implicit_default};
 
 /// A table to be written.

@@ -21,8 +21,9 @@ use crate::binder::{BindContext, bind_expr};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext};
 use crate::explain::{ExplainFormat, explain_modify};
-use crate::expr::{Expr, assign};
-use crate::planner::{ModifyPlan, ModifyTable, plan_modify, walk};
+use crate::expr::assign;
+use crate::plan::{Expr, walk};
+use crate::planner::{ModifyPlan, ModifyTable, plan_modify};
 use crate::types::{Row, Value};
 
 /// A planned UPDATE.

@@ -9,9 +9,9 @@ use manxdb_views::Unsuited;
 use super::DIV_PRECISION_INCREMENT;
 use super::contents::ENTRY_BYTES;
 use super::shape::Grouping;
-use crate::binder::{AggregateCall, AggregateKind};
 use crate::error::SqlResult;
 use crate::executor::{decode_kept, encode_kept, exact_result};
+use crate::plan::{AggregateCall, AggregateKind};
 use crate::types::{self, Collation, Decimal, Row, Value};
 
 /// Bytes that a group takes beside its key and its values, about.

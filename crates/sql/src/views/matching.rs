@@ -8,12 +8,10 @@ use std::sync::Arc;
 use super::maintained::Maintained;
 use super::shape::{Grouping, KeyColumn, Shape, among, cut, joined_of};
 use super::top::{Top, ordered};
-use crate::binder::AggregateCall;
-use crate::expr::{Expr, ExprKind};
-use crate::planner::delta::{self, Joined, leaves};
-use crate::planner::logical::{Leaf, Source};
-use crate::planner::physical::{Aggregate, Limit, Node, SetOperation, ViewLookup};
-use crate::planner::{Plan, walk};
+use crate::plan::logical::{Joined, Leaf, Source};
+use crate::plan::physical::{Aggregate, Limit, Node, SetOperation, ViewLookup};
+use crate::plan::{AggregateCall, Expr, ExprKind, Plan, walk};
+use crate::planner::delta::{self, leaves};
 use crate::types::Value;
 
 /// Look-ups that one query may be; with more the base plan answers.

@@ -8,7 +8,7 @@ use crate::catalog::Table;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::functions::SeededRandom;
 use crate::expr::{ConstantLists, EvalContext, SessionInfo, Subqueries, Warning};
-use crate::planner::Plan;
+use crate::plan::Plan;
 use crate::types::{Row, SqlMode, Value};
 
 /// `div_precision_increment` that views compute with; readers with another run the base plan.

@@ -21,9 +21,9 @@ use crate::executor::operator::{Demand, Making, Reading, Run, build};
 use crate::executor::{Analysis, SubqueryRunner};
 use crate::explain::{ExplainFormat, explain};
 use crate::expr::{EvalContext, SessionInfo, Warning};
-use crate::planner::{Plan, plan_query};
-use crate::types::SqlMode;
-use crate::types::{self, Collation, DataType, Row, Value};
+use crate::plan::Plan;
+use crate::planner::plan_query;
+use crate::types::{self, Collation, DataType, Row, SqlMode, Value};
 
 /// Nobody to wait for in a test of one thread.
 struct Alone;

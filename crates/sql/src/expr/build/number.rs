@@ -1,6 +1,6 @@
 //! Types of sums, products and quotients.
 
-use crate::expr::BinaryOp;
+use crate::plan::BinaryOp;
 use crate::types::{DataType, MAX_DECIMAL_PRECISION, MAX_DECIMAL_SCALE};
 
 /// `div_precision_increment` assumed for declared scales; evaluation uses the session's.

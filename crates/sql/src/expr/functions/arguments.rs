@@ -1,6 +1,6 @@
 //! Which arguments of a function are numbers: there a hexadecimal literal is one, too.
 
-use crate::expr::Expr;
+use crate::plan::Expr;
 
 /// Functions all of whose arguments are numbers.
 const ALL: [&str; 36] = [

@@ -3,7 +3,8 @@
 
 use super::{Arguments, MANY, ScalarFunction, infer};
 use crate::error::SqlResult;
-use crate::expr::{EvalContext, Expr};
+use crate::expr::EvalContext;
+use crate::plan::Expr;
 use crate::types::{DataType, Value, compare, set_bits, sort_cmp};
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[

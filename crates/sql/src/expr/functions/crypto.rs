@@ -16,7 +16,7 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("RANDOM_BYTES", (1, 1), infer::bytes, random_bytes).volatile(),
 ];
 
-fn infer_sha2(_args: &[crate::expr::Expr]) -> (DataType, bool) {
+fn infer_sha2(_args: &[crate::plan::Expr]) -> (DataType, bool) {
     (DataType::varchar(128), true)
 }
 

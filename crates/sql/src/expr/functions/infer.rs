@@ -1,6 +1,7 @@
 //! Type rules shared by functions.
 
-use crate::expr::{Expr, result_collation};
+use crate::expr::result_collation;
+use crate::plan::Expr;
 use crate::types::{Collation, DataType, TextSize};
 
 type Typed = (DataType, bool);

@@ -2,7 +2,8 @@
 
 use super::{ScalarFunction, infer};
 use crate::error::SqlResult;
-use crate::expr::{EvalContext, Expr};
+use crate::expr::EvalContext;
+use crate::plan::Expr;
 use crate::types::{Collation, DataType, Value};
 
 /// What `VERSION()` answers; the first part chooses the dialect clients speak.

@@ -7,7 +7,8 @@ use serde_json::{Map, Value as Json};
 use super::json_path::Path;
 use super::{Arguments, MANY, ScalarFunction, infer};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{EvalContext, Expr, like_text};
+use crate::expr::{EvalContext, like_text};
+use crate::plan::Expr;
 use crate::types::{
     Collation, DataType, Value, check_json, compare_json, json_depth, json_to_text, normalise,
     parse_json, to_json,

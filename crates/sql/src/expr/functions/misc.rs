@@ -4,7 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::{ScalarFunction, infer};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{EvalContext, Expr};
+use crate::expr::EvalContext;
+use crate::plan::Expr;
 use crate::types::{DataType, Value};
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[

@@ -49,7 +49,8 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{EvalContext, Expr, ExprKind, result_collation};
+use crate::expr::{EvalContext, result_collation};
+use crate::plan::{Expr, ExprKind, FunctionId};
 use crate::types::{Collation, DataType, Value, bit_bytes};
 
 /// What is done to arguments before a call is built.
@@ -152,14 +153,6 @@ impl ScalarFunction {
         self.deterministic = false;
         self
     }
-
-    /// Whether a call with so many arguments has one answer for a whole statement, and may so be
-    /// evaluated once instead of row by row.
-    #[must_use]
-    pub fn is_steady(&self, arguments: usize) -> bool {
-        // LAST_INSERT_ID(n) sets what LAST_INSERT_ID() tells.
-        self.steady && (arguments == 0 || self.name != "LAST_INSERT_ID")
-    }
 }
 
 /// Any number of arguments.
@@ -245,27 +238,46 @@ const ALIASES: &[(&str, &str)] = &[
     ("JSON_MERGE", "JSON_MERGE_PRESERVE"),
 ];
 
-fn table() -> &'static HashMap<&'static str, &'static ScalarFunction> {
-    static TABLE: OnceLock<HashMap<&'static str, &'static ScalarFunction>> = OnceLock::new();
+struct Table {
+    /// All, each at the place that its [`FunctionId`] says.
+    functions: Vec<&'static ScalarFunction>,
+    by_name: HashMap<&'static str, FunctionId>,
+}
+
+fn table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let mut all: HashMap<_, _> = FAMILIES
-            .iter()
-            .flat_map(|family| family.iter())
-            .map(|function| (function.name, function))
-            .collect();
+        let functions: Vec<_> = FAMILIES.iter().copied().flatten().collect();
+        let id = |(place, function): (usize, &&'static ScalarFunction)| FunctionId {
+            name: function.name,
+            deterministic: function.deterministic,
+            steady: function.steady,
+            place,
+        };
+        let ids = functions.iter().enumerate().map(id);
+        let mut by_name: HashMap<_, _> = ids.map(|id| (id.name, id)).collect();
         for (alias, name) in ALIASES {
-            if let Some(function) = all.get(name).copied() {
-                all.insert(alias, function);
+            if let Some(id) = by_name.get(name).copied() {
+                by_name.insert(alias, id);
             }
         }
-        all
+        Table { functions, by_name }
     })
 }
 
 /// Looks a function up by name, in any case.
 #[must_use]
-pub fn lookup(name: &str) -> Option<&'static ScalarFunction> {
-    table().get(name.to_ascii_uppercase().as_str()).copied()
+pub fn lookup(name: &str) -> Option<FunctionId> {
+    let by_name = &table().by_name;
+    by_name.get(name.to_ascii_uppercase().as_str()).copied()
+}
+
+/// Type rule and body of a function that was looked up.
+#[must_use]
+pub fn function(id: FunctionId) -> &'static ScalarFunction {
+    let function = table().functions[id.place];
+    assert_eq!(function.name, id.name, "a function is where its id says");
+    function
 }
 
 /// Whether MySQL has the function and we do not: those of XML and of places.
@@ -340,11 +352,11 @@ pub(crate) fn json_truth(expr: Expr) -> Expr {
         return expr;
     }
     let nullable = expr.nullable;
-    let Some(function) = lookup("_JSON_BOOLEAN") else {
+    let Some(id) = lookup("_JSON_BOOLEAN") else {
         return expr;
     };
     Expr {
-        kind: ExprKind::Call(function, vec![expr]),
+        kind: ExprKind::Call(id, vec![expr]),
         ty: DataType::Json,
         nullable,
     }

@@ -2,7 +2,8 @@
 
 use super::{Arguments, RESULT_BYTES_MAX, ScalarFunction, infer, split_collation, too_long};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{EvalContext, Expr, compiled_regex};
+use crate::expr::{EvalContext, compiled_regex};
+use crate::plan::Expr;
 use crate::types::{Collation, DataType, Value};
 
 use Arguments::Collated;

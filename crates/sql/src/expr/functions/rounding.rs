@@ -10,7 +10,8 @@ use bigdecimal::{RoundingMode, Signed, ToPrimitive};
 use super::numeric::out_of_range;
 use super::{Arguments, ScalarFunction, infer};
 use crate::error::SqlResult;
-use crate::expr::{BinaryOp, EvalContext, Expr, binary_values};
+use crate::expr::{EvalContext, binary_values};
+use crate::plan::{BinaryOp, Expr};
 use crate::types::{DataType, IntWidth, Value, decimal_scale, integer_value};
 
 use Arguments::{Numbers, Unrounded};

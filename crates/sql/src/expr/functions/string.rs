@@ -2,7 +2,8 @@
 
 use super::{Arguments, MANY, RESULT_BYTES_MAX, ScalarFunction, infer, too_long};
 use crate::error::SqlResult;
-use crate::expr::{EvalContext, Expr};
+use crate::expr::EvalContext;
+use crate::plan::Expr;
 use crate::types::{DataType, Value};
 
 use Arguments::AsText;

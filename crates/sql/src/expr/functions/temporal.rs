@@ -4,7 +4,8 @@ use super::temporal_arithmetic::has_date;
 use super::temporal_parse::{date_arg, datetime_arg, time_arg};
 use super::{ScalarFunction, infer, interval};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{EvalContext, Expr};
+use crate::expr::EvalContext;
+use crate::plan::Expr;
 use crate::types::{
     DataType, Date, DateTime, MICROS_PER_SECOND, Time, Value, from_utc_micros, last_day,
 };

@@ -4,7 +4,8 @@ use super::interval::{self, Amount, Unit};
 use super::temporal_parse::{date_arg, datetime_arg, time_arg};
 use super::{Arguments, ScalarFunction, infer};
 use crate::error::SqlResult;
-use crate::expr::{EvalContext, Expr};
+use crate::expr::EvalContext;
+use crate::plan::Expr;
 use crate::types::{
     DataType, DateTime, MICROS_PER_SECOND, Time, Value, expand_year, parse_datetime, parse_time,
     to_text,

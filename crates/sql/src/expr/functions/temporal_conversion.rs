@@ -6,7 +6,8 @@ use super::temporal_arithmetic::clamped;
 use super::temporal_parse::{datetime_arg, time_arg};
 use super::{ScalarFunction, infer};
 use crate::error::SqlResult;
-use crate::expr::{EvalContext, Expr};
+use crate::expr::EvalContext;
+use crate::plan::Expr;
 use crate::types::{
     DataType, Date, DateTime, Decimal, MICROS_PER_SECOND, Value, expand_year, from_utc_micros,
     parse_datetime, parse_time_zone, to_utc_micros,

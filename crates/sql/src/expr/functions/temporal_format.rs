@@ -4,7 +4,8 @@ use super::temporal::{DAY_NAMES, MONTH_NAMES, week_of};
 use super::temporal_parse::{datetime_arg, time_arg};
 use super::{ScalarFunction, infer};
 use crate::error::SqlResult;
-use crate::expr::{EvalContext, Expr};
+use crate::expr::EvalContext;
+use crate::plan::Expr;
 use crate::types::{
     DataType, Date, DateTime, Decimal, MICROS_PER_SECOND, Value, expand_year, from_utc_micros,
 };

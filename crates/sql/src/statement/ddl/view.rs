@@ -8,7 +8,8 @@ use crate::catalog::name_locks::LockedNames;
 use crate::catalog::{Catalog, View};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{Parsed, in_default_mode, parse};
-use crate::planner::{Plan, plan_query};
+use crate::plan::Plan;
+use crate::planner::plan_query;
 use crate::statement::StatementOutcome;
 use crate::statement::names::relation;
 

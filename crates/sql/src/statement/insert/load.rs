@@ -9,8 +9,9 @@ use super::{
 use crate::binder::BindContext;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::ExecContext;
-use crate::expr::{EvalContext, Expr};
+use crate::expr::EvalContext;
 use crate::parser::{LineFormat, LoadData, LoadTarget};
+use crate::plan::Expr;
 use crate::statement::generated::{refuse_value, warn_passed_over};
 use crate::statement::load::{Field, LineReader};
 use crate::statement::names::writable;

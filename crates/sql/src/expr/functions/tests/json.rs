@@ -1,8 +1,8 @@
 //! JSON.
 
 use super::check;
-use crate::expr::Expr;
 use crate::expr::testing::{d, i, j, null, t};
+use crate::plan::Expr;
 
 #[test]
 fn json_is_made_and_looked_into() {

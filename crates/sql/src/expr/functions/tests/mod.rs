@@ -4,8 +4,8 @@ mod json;
 mod temporal;
 mod text;
 
-use crate::expr::Expr;
 use crate::expr::testing::{d, f, i, null, shown, t};
+use crate::plan::Expr;
 
 /// Each case is a function, its arguments and what it shows.
 fn check(table: Vec<(&str, Vec<Expr>, &str)>) {

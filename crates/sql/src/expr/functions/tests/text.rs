@@ -1,8 +1,8 @@
 //! Text.
 
 use super::check;
-use crate::expr::Expr;
 use crate::expr::testing::{d, dt, i, null, t};
+use crate::plan::Expr;
 use crate::types::{DataType, Value};
 
 #[test]

@@ -6,9 +6,8 @@
 
 use std::sync::Arc;
 
-use super::Plan;
 use super::physical::{KeyPart, Limit, Node, Scan};
-use crate::expr::{Expr, ExprKind};
+use super::{Expr, ExprKind, Plan};
 
 /// A column reference: `(depth, index)`.
 pub type Reference = (usize, usize);

@@ -5,11 +5,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::delta::Joined;
-use super::walk;
-use crate::binder::AggregateCall;
+use super::logical::Joined;
+use super::window::WindowCall;
+use super::{AggregateCall, Expr, walk};
 use crate::catalog::{Column, Table};
-use crate::expr::Expr;
 use crate::types::{Collation, DataType, Value};
 use crate::views::Maintained;
 
@@ -261,6 +260,9 @@ pub struct CteScan {
     pub predicates: Vec<Expr>,
 }
 
+/// Under which [`CteScan::id`] the delta of a view reads the changed rows.
+pub(crate) const CHANGED: usize = usize::MAX;
+
 /// What a join keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JoinKind {
@@ -321,7 +323,7 @@ pub struct Window {
     /// Rows.
     pub input: Node,
     /// Calls, each a column behind the input's.
-    pub calls: Vec<crate::binder::WindowCall>,
+    pub calls: Vec<WindowCall>,
 }
 
 /// A set operation between two inputs of equal width.

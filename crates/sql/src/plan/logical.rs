@@ -4,9 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::physical::{JoinKind, Node};
-use super::walk;
+use super::{Expr, walk};
 use crate::catalog::Table;
-use crate::expr::Expr;
 
 /// Where a leaf's rows come from.
 #[derive(Debug, Clone)]
@@ -81,6 +80,15 @@ pub struct Member {
     pub slots: Range<usize>,
     /// ON, for other kinds than inner.
     pub on: Vec<Expr>,
+}
+
+/// Tables joined for a view, before their order is chosen.
+#[derive(Debug, Clone)]
+pub struct Joined {
+    /// Tables and conditions.
+    pub group: Group,
+    /// Slots that anything reads.
+    pub used: Vec<bool>,
 }
 
 impl Tree {
