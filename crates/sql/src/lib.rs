@@ -4,11 +4,12 @@
 //! |---|---|---|
 //! | [`types`] | values, types, coercions, collations | nothing |
 //! | [`encoding`] | order-preserving keys and row records | `types`, `catalog` records |
-//! | [`expr`] | bound expressions, the built-in functions, evaluation | `types` |
+//! | [`plan`] | bound expressions and the operators of plans: pure data | `types`, `catalog` records |
+//! | [`expr`] | builds and evaluates expressions; the built-in functions | `plan` |
 //! | [`parser`] | text to `sqlparser`'s tree, ownership annotations beside it | nothing |
 //! | [`catalog`] | what exists; its records, snapshot and sequences | `encoding`, transactions |
-//! | [`binder`] | names and types resolved against a catalog snapshot | `catalog`, `expr` |
-//! | [`planner`] | access paths, join order; the [`planner::Plan`] | `binder`'s output |
+//! | [`planner`] | access paths, join order: a bound SELECT becomes operators | `plan`, `expr`, `catalog` |
+//! | [`binder`] | names and types resolved against a catalog snapshot; the [`plan::Plan`] | `catalog`, `expr`, `planner` |
 //! | [`executor`] | runs a plan in a transaction | `planner`, `encoding` |
 //! | [`explain`] | EXPLAIN of a plan, with what its operators did | `planner`, `executor` |
 //! | [`views`] | materialized views, kept up to date in the commit | `planner`, transactions |

@@ -7,12 +7,12 @@ use sqlparser::ast;
 use super::Binder;
 use super::derived::alias_columns;
 use super::generated::held_by_indexes;
+use super::modify::ModifyTable;
 use super::scope::{FrameColumn, column_expr, same_name};
 use crate::catalog::Table;
 use crate::error::{SqlError, SqlResult};
 use crate::plan::TableRead;
 use crate::plan::logical::{Group, Hints, Leaf, Source, Tree};
-use crate::planner::ModifyTable;
 
 /// Tables of one join, MySQL's limit.
 pub(super) const TABLES_MAX: usize = 61;

@@ -2,8 +2,9 @@
 //!
 //! A [`Binder`] walks `sqlparser`'s tree with a stack of [`scope::Frame`]s, one a query level.
 //! FROM becomes a [`crate::plan::logical::Group`] of tables over one wide row, a SELECT
-//! becomes [`select::SelectParts`]; subqueries are planned as soon as they are bound, except the
-//! plain ones, which merge into the enclosing group.
+//! becomes [`crate::plan::select::SelectParts`]; subqueries are planned as soon as they are bound,
+//! except the plain ones, which merge into the enclosing group. [`plan_query`] and [`plan_modify`]
+//! give the whole plan.
 
 mod aggregate;
 mod cte;
@@ -21,10 +22,10 @@ mod names;
 mod operator;
 mod order;
 mod predicate;
-pub(crate) mod query;
+mod query;
 mod reference;
 mod scope;
-pub(crate) mod select;
+mod select;
 mod semi_join;
 mod set_operation;
 mod subquery;
@@ -35,6 +36,8 @@ mod window_frame;
 mod window_name;
 
 pub(crate) use literal::{bit_bytes, hex_bytes};
+pub use modify::{ModifyPlan, ModifyTable, plan_modify};
+pub use query::plan_query;
 pub use scope::{Scope, ScopeColumn};
 
 use std::sync::Arc;

@@ -2,11 +2,11 @@
 
 use sqlparser::ast;
 
-use super::Binder;
 use super::order::order_keys;
+use super::{BindContext, Binder};
 use crate::error::{SqlError, SqlResult};
 use crate::plan::select::SelectParts;
-use crate::plan::{BoundQuery, walk};
+use crate::plan::{BoundQuery, Plan, walk};
 use crate::planner::select::plan_select;
 use crate::types::{Collation, ColumnMeta, DataType};
 
@@ -61,6 +61,24 @@ pub(crate) fn finish(bound: Bound) -> SqlResult<BoundQuery> {
         ));
     }
     Ok(query)
+}
+
+/// Plans a whole query expression (SELECT, UNION, VALUES, WITH where supported).
+///
+/// # Errors
+/// Binding errors; 1235 for what is not supported.
+pub fn plan_query(context: &BindContext<'_>, query: &ast::Query) -> SqlResult<Plan> {
+    let mut binder = Binder::new(context);
+    let bound = binder.bind_query(query)?;
+    Ok(Plan {
+        columns: bound.columns,
+        param_types: binder.params,
+        correlated: false,
+        tables: binder.tables,
+        locking: binder.locking,
+        read_mode: binder.read_mode,
+        root: bound.node,
+    })
 }
 
 impl Binder<'_> {

@@ -2,8 +2,8 @@
 
 use super::table::{self, ACCESS, EXTRA, SELECT_TYPE, TABLE, no_table, text};
 use super::{ExplainFormat, json, tree};
+use crate::binder::ModifyPlan;
 use crate::plan::Plan;
-use crate::planner::ModifyPlan;
 use crate::types::{Row, Value};
 
 /// A changing statement to be explained.

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use super::join::{Planner, Wish};
-use crate::binder::Scope;
 use crate::plan::logical::Joined;
 use crate::plan::physical::{Aggregate, Limit, Node, SortKey, Window};
-use crate::plan::select::SelectParts;
+use crate::plan::select::{Output, SelectParts};
 use crate::plan::{AggregateKind, BoundQuery, Expr, ExprKind, walk};
 use crate::types::{Collation, ColumnMeta, DataType, Value};
 
@@ -124,9 +123,9 @@ fn having(node: Node, parts: &mut SelectParts) -> Node {
     }
 }
 
-/// Rows of the FROM clause itself, ordered and limited, for UPDATE and DELETE.
-pub(crate) fn plan_modify_rows(mut parts: SelectParts, scope: &Scope) -> Node {
-    let width = scope.columns.len();
+/// Rows of the FROM clause itself, which has `columns`, ordered and limited, for UPDATE and DELETE.
+pub(crate) fn plan_modify_rows(mut parts: SelectParts, columns: &[DataType]) -> Node {
+    let width = columns.len();
     read_held_expressions(&mut parts);
     let used = vec![true; parts.width];
     let wish = wish(&parts);
@@ -140,15 +139,13 @@ pub(crate) fn plan_modify_rows(mut parts: SelectParts, scope: &Scope) -> Node {
     if parts.order.is_empty() && parts.limit.is_none() && parts.width == width {
         return node;
     }
-    for (at, column) in scope.columns.iter().enumerate() {
+    for (at, ty) in columns.iter().enumerate() {
         let expr = Expr {
             kind: ExprKind::Column(at),
-            ty: column.ty.clone(),
+            ty: ty.clone(),
             nullable: true,
         };
-        parts
-            .outputs
-            .push(crate::binder::select::output(expr, String::new(), &[]));
+        parts.outputs.push(Output::computed(expr, String::new()));
     }
     project_and_sort(node, parts, planned.ordered)
 }
@@ -210,9 +207,8 @@ fn is_constant(expr: &Expr) -> bool {
     matches!(expr.kind, ExprKind::Literal(_) | ExprKind::Param(_))
 }
 
-/// Slots anything reads.
 /// The slots of the joined rows that the clauses of a SELECT look at.
-pub(super) fn used_slots(parts: &SelectParts) -> Vec<bool> {
+pub(crate) fn used_slots(parts: &SelectParts) -> Vec<bool> {
     let mut used = vec![false; parts.width];
     let mut note = |expr: &Expr| {
         walk::references(expr, &mut |(depth, index)| {

@@ -13,13 +13,12 @@ use super::{
     Access, Kind, ModifyStatement, StatementOutcome, add_reads, is_ignorable, note_plan,
     refuse_returning, warn,
 };
-use crate::binder::BindContext;
+use crate::binder::{BindContext, ModifyPlan, ModifyTable, plan_modify};
 use crate::catalog::{Table, TableId, touch};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext};
 use crate::explain::{ExplainFormat, explain_modify};
 use crate::parser::IGNORE_HINT;
-use crate::planner::{ModifyPlan, ModifyTable, plan_modify};
 use crate::types::{Row, Value};
 
 /// A planned DELETE.

@@ -35,7 +35,7 @@ use std::io::Read;
 
 use sqlparser::ast;
 
-use crate::binder::BindContext;
+use crate::binder::{BindContext, plan_query};
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::ExecContext;
@@ -43,7 +43,6 @@ use crate::explain::ExplainFormat;
 use crate::expr::{EvalContext, Warning, WarningLevel};
 use crate::parser::LoadData;
 use crate::plan::{Expr, ExprKind, Plan, TableRead};
-use crate::planner;
 use crate::types::{DataType, Row};
 
 /// What a statement did, for the OK packet.
@@ -122,8 +121,7 @@ pub fn plan(
             };
         }
         ast::Statement::Query(query) => {
-            return planner::plan_query(context, query)
-                .map(|plan| Some(StatementPlan::Query(plan)));
+            return plan_query(context, query).map(|plan| Some(StatementPlan::Query(plan)));
         }
         ast::Statement::Insert(insert) => insert::plan(context, insert)?,
         ast::Statement::Update(update) => update::plan(context, update)?,

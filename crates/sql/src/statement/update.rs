@@ -17,13 +17,12 @@ use super::{
     Access, Kind, ModifyStatement, StatementOutcome, add_reads, is_ignorable, note_param,
     note_plan, refuse_returning, warn,
 };
-use crate::binder::{BindContext, bind_expr};
+use crate::binder::{BindContext, ModifyPlan, ModifyTable, bind_expr, plan_modify};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext};
 use crate::explain::{ExplainFormat, explain_modify};
 use crate::expr::assign;
 use crate::plan::{Expr, walk};
-use crate::planner::{ModifyPlan, ModifyTable, plan_modify};
 use crate::types::{Row, Value};
 
 /// A planned UPDATE.

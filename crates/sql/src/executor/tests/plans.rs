@@ -205,7 +205,7 @@ fn modification_scans_carry_row_keys() {
     let sqlparser::ast::SetExpr::Select(select) = *query.body else {
         panic!("no select")
     };
-    let plan = crate::planner::plan_modify(
+    let plan = crate::binder::plan_modify(
         &world.bind_context(None),
         &select.from,
         select.selection.as_ref(),

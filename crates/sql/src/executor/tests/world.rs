@@ -10,7 +10,7 @@ use manxdb_txn::{
 };
 use sqlparser::ast;
 
-use crate::binder::{BindContext, VirtualTables};
+use crate::binder::{BindContext, VirtualTables, plan_query};
 use crate::catalog::{
     Catalog, Column, ColumnId, Database, Index, IndexColumn, IndexId, IndexState, Table, TableId,
     View,
@@ -22,7 +22,6 @@ use crate::executor::{Analysis, SubqueryRunner};
 use crate::explain::{ExplainFormat, explain};
 use crate::expr::{EvalContext, SessionInfo, Warning};
 use crate::plan::Plan;
-use crate::planner::plan_query;
 use crate::types::{self, Collation, DataType, Row, SqlMode, Value};
 
 /// Nobody to wait for in a test of one thread.
