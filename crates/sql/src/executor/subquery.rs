@@ -7,8 +7,8 @@ use std::rc::Rc;
 use manxdb_txn::{Transaction, Waiter};
 
 use super::memory::{Memory, row_bytes};
-use super::operator::{Demand, Reading, Run};
-use super::pull;
+use super::operator::{Demand, Run};
+use super::{Reading, pull};
 use crate::binder::VirtualTables;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};

@@ -7,8 +7,9 @@ use std::vec::IntoIter;
 
 use manxdb_txn::{ReadMode, Transaction, Waiter};
 
+use super::Reading;
 use super::memory::row_bytes;
-use super::operator::{BoxedOperator, Demand, Making, Operator, Reading, Run, build};
+use super::operator::{BoxedOperator, Demand, Making, Operator, Run, build};
 use crate::error::SqlResult;
 use crate::expr::EvalContext;
 use crate::plan::Expr;

@@ -63,7 +63,7 @@ impl Session {
                 .map_err(SqlError::from)
                 .and_then(|()| {
                     self.with_context(&open.txn, &[], &warnings, false, |context| {
-                        let analysis = executor::run_analyzed(context, plan)?;
+                        let analysis = executor::run_analyzed(&context.reading(), plan)?;
                         Ok(explain(plan, ExplainFormat::Tree, Some(&analysis)))
                     })
                 }),

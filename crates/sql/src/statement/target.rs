@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::ExecContext;
 use super::foreign_key::Links;
 use super::generated::Computed;
 use crate::binder::{BindContext, Scope, bind_definition};
 use crate::catalog::{Column, ColumnDefault, SequenceKind, Table, TableId, touch};
 use crate::error::{SqlError, SqlResult};
-use crate::executor::ExecContext;
 use crate::expr::{EvalContext, assign};
 use crate::parser::{parse_expression, stored_mode};
 use crate::plan::{Expr, walk};

@@ -14,12 +14,12 @@ use super::names::{is_default, parts, refuse_view};
 use super::rows::RowWriter;
 use super::target::{Target, position};
 use super::{
-    Access, Kind, ModifyStatement, StatementOutcome, add_reads, is_ignorable, note_param,
-    note_plan, refuse_returning, warn,
+    Access, ExecContext, Kind, ModifyStatement, StatementOutcome, add_reads, is_ignorable,
+    note_param, note_plan, refuse_returning, warn,
 };
 use crate::binder::{BindContext, ModifyPlan, ModifyTable, bind_expr, plan_modify};
 use crate::error::{SqlError, SqlResult};
-use crate::executor::{self, ExecContext};
+use crate::executor;
 use crate::explain::{ExplainFormat, explain_modify};
 use crate::expr::assign;
 use crate::plan::{Expr, walk};
@@ -211,7 +211,11 @@ pub(super) fn run(context: &ExecContext<'_>, update: &Update) -> SqlResult<State
     for written in &update.targets {
         written.target.touch(context)?;
     }
-    let rows = executor::collect(context, &update.scan.plan, Some(ReadMode::Update))?;
+    let rows = executor::collect(
+        &context.reading(),
+        &update.scan.plan,
+        Some(ReadMode::Update),
+    )?;
     let mut seen: Vec<BTreeSet<Vec<u8>>> = vec![BTreeSet::new(); update.targets.len()];
     let (mut matched, mut changed) = (0_u64, 0_u64);
     let several = update.targets.len() > 1 || update.scan.tables.len() > 1;

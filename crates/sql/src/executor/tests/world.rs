@@ -17,8 +17,8 @@ use crate::catalog::{
 };
 use crate::encoding;
 use crate::error::{SqlError, SqlResult};
-use crate::executor::operator::{Demand, Making, Reading, Run, build};
-use crate::executor::{Analysis, SubqueryRunner};
+use crate::executor::operator::{Demand, Making, Run, build};
+use crate::executor::{Analysis, Reading, SubqueryRunner};
 use crate::explain::{ExplainFormat, explain};
 use crate::expr::{EvalContext, SessionInfo, Warning};
 use crate::plan::Plan;
