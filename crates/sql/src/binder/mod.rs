@@ -40,36 +40,15 @@ pub use modify::{ModifyPlan, ModifyTable, plan_modify};
 pub use query::plan_query;
 pub use scope::{Scope, ScopeColumn};
 
-use std::sync::Arc;
-
 use sqlparser::ast;
 
-use crate::catalog::{Catalog, Table};
+use crate::catalog::{Catalog, VirtualTables};
 use crate::error::{SqlError, SqlResult};
 use crate::plan::{Expr, Locking, TableRead};
-use crate::types::{Collation, DataType, Row, SqlMode, TextSize};
+use crate::types::{Collation, DataType, SqlMode};
 use cte::Cte;
 use manxdb_txn::ReadMode;
 use scope::Frame;
-
-/// Tables whose rows are computed: `information_schema`, `performance_schema`, mysql.
-pub trait VirtualTables {
-    /// Shape of `database.name`; every name that is not stored, in any case.
-    fn table(&self, database: &str, name: &str) -> Option<Arc<Table>>;
-    /// Its rows, as the session may see them.
-    ///
-    /// # Errors
-    /// Whatever computing them meets.
-    fn rows(&self, database: &str, name: &str) -> SqlResult<Vec<Row>>;
-    /// Type of `@@name`, for result metadata; text unless the session knows better.
-    fn variable_type(&self, name: &str, collation: Collation) -> DataType {
-        let _ = name;
-        DataType::Text {
-            size: TextSize::Normal,
-            collation,
-        }
-    }
-}
 
 /// What binding depends on.
 #[derive(Clone, Copy)]

@@ -17,6 +17,7 @@ pub mod store;
 mod temporary;
 mod unfinished;
 pub(crate) mod unowned;
+mod virtual_tables;
 
 pub use blinding::{Blinding, ROWS};
 pub use ownership::Ownership;
@@ -28,6 +29,8 @@ pub(crate) use shared::Changing;
 pub use statistics::{DistinctValues, KeyStatistics, TableStatistics};
 pub use store::{CatalogStore, touch};
 pub use temporary::TemporaryTables;
+pub(crate) use virtual_tables::NoTables;
+pub use virtual_tables::VirtualTables;
 
 pub use schema::{
     CheckConstraint, Column, ColumnDefault, ColumnId, Database, ForeignKey, ForeignKeyAction,

@@ -47,7 +47,7 @@ pub(crate) use view::{Upkeep, upkeep_rows};
 
 use manxdb_txn::{ReadMode, Transaction, Waiter};
 
-use crate::binder::VirtualTables;
+use crate::catalog::VirtualTables;
 use crate::error::SqlResult;
 use crate::expr::EvalContext;
 use crate::plan::Plan;

@@ -21,6 +21,7 @@ mod tests;
 
 pub use arithmetic::binary_values;
 pub use assign::{assign, cast};
+pub(crate) use build::DIV_INCREMENT;
 pub use build::result_collation;
 pub use context::{EvalContext, SessionInfo, Subqueries, Warning, WarningLevel};
 pub use eval::{Held, compare_values};

@@ -11,11 +11,13 @@ mod expr;
 pub(crate) mod logical;
 pub(crate) mod physical;
 pub(crate) mod select;
+mod view;
 pub(crate) mod walk;
 pub mod window;
 
 pub use aggregate::{AggregateCall, AggregateKind};
 pub use expr::{BinaryOp, CompareOp, Expr, ExprKind, FunctionId};
+pub use view::{HeldView, ViewFill, ViewRead};
 
 use manxdb_txn::ReadMode;
 

@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use super::logical::Joined;
 use super::window::WindowCall;
-use super::{AggregateCall, Expr, walk};
+use super::{AggregateCall, Expr, HeldView, walk};
 use crate::catalog::{Column, Table};
 use crate::types::{Collation, DataType, Value};
-use crate::views::Maintained;
 
 /// An operator with its inputs.
 #[derive(Debug, Clone)]
@@ -375,7 +374,7 @@ pub struct Recursive {
 #[derive(Debug, Clone)]
 pub struct ViewLookup {
     /// The view.
-    pub view: Arc<Maintained>,
+    pub view: Arc<dyn HeldView>,
     /// For each column of the key, the values that are asked for: one, or those of IN.
     pub keys: Vec<Vec<Expr>>,
     /// Parameters that must have these values for the view to be the one.
@@ -385,6 +384,8 @@ pub struct ViewLookup {
     /// Gives the rows of a key, whose parameters stand for the key's columns: planned with the query, as
     /// the tables may be others in size than when the view was made.
     pub fill: Node,
+    /// The parameter of `fill` that stands for each column of the key.
+    pub key_params: Vec<usize>,
     /// What is left to do with what the view holds: [`Node::ViewRows`] stands in it.
     pub tail: Node,
     /// The plan without the view.

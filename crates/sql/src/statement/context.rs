@@ -3,8 +3,7 @@
 use manxdb_txn::{Transaction, Waiter};
 
 use super::owners::OwnerNotes;
-use crate::binder::VirtualTables;
-use crate::catalog::{Catalog, Sequences};
+use crate::catalog::{Catalog, Sequences, VirtualTables};
 use crate::executor::{Reading, SpillSpace};
 use crate::expr::EvalContext;
 

@@ -2,10 +2,9 @@
 
 use sqlparser::ast::Statement;
 
-use super::neutral::NoTables;
 use super::shape::Shape;
 use crate::binder::{BindContext, plan_query};
-use crate::catalog::{Catalog, MaterializedView};
+use crate::catalog::{Catalog, MaterializedView, NoTables};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::parse;
 use crate::types::SqlMode;

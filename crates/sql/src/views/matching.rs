@@ -10,7 +10,7 @@ use super::shape::{Grouping, KeyColumn, Shape, among, cut, joined_of};
 use super::top::{Top, ordered};
 use crate::plan::logical::{Joined, Leaf, Source};
 use crate::plan::physical::{Aggregate, Limit, Node, SetOperation, ViewLookup};
-use crate::plan::{AggregateCall, Expr, ExprKind, Plan, walk};
+use crate::plan::{AggregateCall, Expr, ExprKind, HeldView, Plan, walk};
 use crate::planner::delta::{self, leaves};
 use crate::types::Value;
 
@@ -113,11 +113,12 @@ fn lookup(view: &Arc<Maintained>, base: &Node, cuttable: &Node) -> Option<ViewLo
         return None;
     }
     Some(ViewLookup {
-        view: Arc::clone(view),
+        view: Arc::clone(view) as Arc<dyn HeldView>,
         keys: binding.keys,
         guards: binding.guards,
         first,
         fill: fill_plan(shape, joined),
+        key_params: shape.keys.iter().map(|key| key.param).collect(),
         tail,
         base: base.clone(),
     })
@@ -294,24 +295,4 @@ fn fill_plan(shape: &Shape, current: &Joined) -> Node {
         Some(top) => top.fill(&from, shape.width),
         None => from,
     }
-}
-
-/// The plan that gives the rows of a key whose columns have these values.
-pub(crate) fn fill_of(lookup: &ViewLookup, keys: &[&Expr]) -> Node {
-    let shape = &lookup.view.shape;
-    assert_eq!(keys.len(), shape.keys.len(), "a value for each key column");
-    let mut fill = lookup.fill.clone();
-    walk::node_exprs_mut(&mut fill, &mut |expr| put_into(expr, shape, keys));
-    fill
-}
-
-fn put_into(expr: &mut Expr, shape: &Shape, keys: &[&Expr]) {
-    if let ExprKind::Param(param) = expr.kind {
-        let mut columns = shape.keys.iter().zip(keys);
-        if let Some((_, key)) = columns.find(|(column, _)| column.param == param) {
-            *expr = (*key).clone();
-        }
-        return;
-    }
-    walk::for_each_child_mut(expr, &mut |child| put_into(child, shape, keys));
 }

@@ -10,10 +10,10 @@ use manxdb_txn::{
 };
 use sqlparser::ast;
 
-use crate::binder::{BindContext, VirtualTables, plan_query};
+use crate::binder::{BindContext, plan_query};
 use crate::catalog::{
     Catalog, Column, ColumnId, Database, Index, IndexColumn, IndexId, IndexState, Table, TableId,
-    View,
+    View, VirtualTables,
 };
 use crate::encoding;
 use crate::error::{SqlError, SqlResult};

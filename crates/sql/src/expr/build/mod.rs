@@ -13,7 +13,7 @@ mod number;
 mod operand;
 
 pub use collation::result_collation;
-pub(super) use number::DIV_INCREMENT;
+pub(crate) use number::DIV_INCREMENT;
 
 use std::sync::Arc;
 

@@ -35,9 +35,8 @@ use manxdb_txn::{Transaction, Waiter};
 use sqlparser::ast::{ObjectType, Statement};
 
 use super::StatementOutcome;
-use crate::binder::VirtualTables;
 use crate::catalog::store::Edit;
-use crate::catalog::{Catalog, CatalogStore, Table, TemporaryTables};
+use crate::catalog::{Catalog, CatalogStore, Table, TemporaryTables, VirtualTables};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::SubqueryRunner;
 use crate::expr::{EvalContext, Warning, WarningLevel};
