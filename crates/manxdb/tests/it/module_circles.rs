@@ -18,7 +18,6 @@ const CIRCLES: &[(&str, &str)] = &[
     ),
     ("manxdb", "fault sql"),
     ("manxdb", "cluster serve witness"),
-    ("ownership", "graph resolve rule shape"),
     ("protocols/common", "call topology"),
     (
         "protocols/curp",
