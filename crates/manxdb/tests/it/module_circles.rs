@@ -18,7 +18,6 @@ const CIRCLES: &[(&str, &str)] = &[
     ),
     ("manxdb", "fault sql"),
     ("manxdb", "cluster serve witness"),
-    ("protocols/common", "call topology"),
     (
         "protocols/curp",
         "backup client coordinator disk garbage master message node replies rifl server witness",
