@@ -34,7 +34,6 @@ const CIRCLES: &[(&str, &str)] = &[
     ),
     ("sim", "node system world"),
     ("txn", "path procedure transaction"),
-    ("views", "feed mutants view"),
     ("witness", "kind pins user xdp"),
 ];
 
