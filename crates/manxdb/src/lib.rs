@@ -5,7 +5,7 @@
 //! | what can be asked on the command line | [`cli`] |
 //! | which settings hold, and why | [`config`] |
 //! | how a server is put together and taken apart | [`serve`] |
-//! | clients of a running server | `sql`, `backup` |
+//! | clients of a running server | `sql`, `backup`, over `mysql_client` |
 //! | a node of a commit path over several regions, or of a cluster that replicates Redis's keys | [`cluster`] |
 //! | a witness, in a process or in the data plane | [`witness`] |
 //! | a process that holds rows in memory for servers | `memory` |
@@ -35,6 +35,7 @@ pub mod fault;
 mod laboratory;
 mod lock;
 mod memory;
+mod mysql_client;
 mod notify;
 pub mod process;
 mod redis;
