@@ -16,7 +16,6 @@ const CIRCLES: &[(&str, &str)] = &[
         "lab",
         "baselines caas_many dast data experiment systems tpcc trial",
     ),
-    ("manxdb", "cluster serve witness"),
     (
         "protocols/curp",
         "backup client coordinator disk garbage master message node replies rifl server witness",

@@ -1,14 +1,15 @@
-//! `manxdb coordinator|replica|witness|proxy`: one node of a cluster that replicates Redis's
-//! keys, by its role.
+//! `manxdb cluster node` and `manxdb coordinator|replica|witness|proxy`: one node of a cluster as a
+//! process, by its number or by its role.
+
+mod node;
 
 use std::process::ExitCode;
 
-use super::coordinator;
-use super::curp;
-use super::file::{ClusterFile, ClusterProtocol, Node};
-use super::node;
-use super::proxy_admin;
-use crate::cli::{ClusterNode, CoordinatorArgs, CurpNodeArgs, CurpProxyArgs, WitnessArgs};
+use crate::cli::{
+    ClusterCommand, ClusterNode, CoordinatorArgs, CurpNodeArgs, CurpProxyArgs, WitnessArgs,
+};
+use crate::cluster::file::{ClusterFile, ClusterProtocol, Node};
+use crate::cluster::{coordinator, curp, proxy_admin};
 use crate::fault::Fault;
 use crate::process::{start_log_of_environment, stop_signal};
 
@@ -38,6 +39,15 @@ impl CurpRole {
         let mut of_role = file.nodes.iter();
         of_role.find(|node| node.role == self.in_file())
     }
+}
+
+/// Runs a node of a cluster, whatever its role is.
+///
+/// # Errors
+/// What is in the way, in one line.
+pub fn run_node(command: &ClusterCommand) -> Result<ExitCode, Fault> {
+    let ClusterCommand::Node(args) = command;
+    node::run(args)
 }
 
 /// Runs a node until it is told to stop.
@@ -92,12 +102,15 @@ fn number_of(role: CurpRole, file: &ClusterFile, asked: Option<u32>) -> Result<u
     Ok(number)
 }
 
-/// Runs a witness of a cluster until it is told to stop, or takes away what it has left in the kernel.
+/// Runs a witness until it is told to stop, or takes away what it has left in the kernel: one of a cluster,
+/// or one that its flags tell of what it is a witness.
 ///
 /// # Errors
 /// Whatever keeps it from starting.
 pub fn run_witness(args: &WitnessArgs) -> Result<ExitCode, Fault> {
-    let path = args.cluster.clone().unwrap_or_default();
+    let Some(path) = args.cluster.clone() else {
+        return crate::witness::run(args);
+    };
     let file = read(&path)?;
     let number = number_of(CurpRole::Witness, &file, args.node)?;
     let mut carrier = curp::carrier(&file, true)?;
