@@ -1,18 +1,54 @@
-//! What the workload can see and do.
+//! Who asks the nodes, and what they can see and do of the world.
 
 use manxdb_core::{Core, Nanos, NodeId, Random, RequestId};
 
-use super::pending::Pending;
-use super::{World, WorldOptions};
 use crate::explain::{Step, Steps};
 use crate::node::Node;
+use crate::pending::Pending;
 use crate::queue::Queue;
 use crate::streams::{self, Purpose};
-use crate::system::{RequestOf, System};
+use crate::system::{ReplyOf, RequestOf, System};
 use crate::time::SimTime;
 
+/// The workload: stands outside of the protocol, asks nodes and sees their answers.
+pub trait Driver<S: System> {
+    /// The run begins.
+    fn begin(&mut self, _outside: &mut Outside<'_, S>) {}
+
+    /// A node answers a request.
+    fn reply(
+        &mut self,
+        outside: &mut Outside<'_, S>,
+        node: NodeId,
+        id: RequestId,
+        body: ReplyOf<S>,
+    );
+
+    /// A time that was asked for with [`Outside::wake_at`] has come.
+    fn wake(&mut self, _outside: &mut Outside<'_, S>, _key: u64) {}
+
+    /// A node crashed. Requests it did not answer will never be answered.
+    fn crashed(&mut self, _outside: &mut Outside<'_, S>, _node: NodeId) {}
+
+    /// A node started again.
+    fn restarted(&mut self, _outside: &mut Outside<'_, S>, _node: NodeId) {}
+
+    /// Whether the run may end before its time.
+    fn done(&self) -> bool {
+        false
+    }
+}
+
+/// Nobody asks anything.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoDriver;
+
+impl<S: System> Driver<S> for NoDriver {
+    fn reply(&mut self, _: &mut Outside<'_, S>, _: NodeId, _: RequestId, _: ReplyOf<S>) {}
+}
+
 /// What the loop and the workload share.
-pub(super) struct Shared<C: Core> {
+pub(crate) struct Shared<C: Core> {
     pub now: SimTime,
     pub queue: Queue<Pending<C>>,
     pub steps: Steps,
@@ -22,22 +58,22 @@ pub(super) struct Shared<C: Core> {
 }
 
 impl<C: Core> Shared<C> {
-    pub fn new(options: &WorldOptions) -> Self {
+    pub fn new(seed: u64, client_delay: Nanos, steps: Steps) -> Self {
         Self {
             now: SimTime::ZERO,
             queue: Queue::default(),
-            steps: Steps::new(options.explain),
-            client_delay: options.client_delay,
+            steps,
+            client_delay,
             requests: 0,
-            random: streams::of_run(options.seed, Purpose::Workload),
+            random: streams::of_run(seed, Purpose::Workload),
         }
     }
 }
 
 /// The world as the workload has it.
 pub struct Outside<'a, S: System> {
-    pub(super) nodes: &'a [Node<S::Core>],
-    pub(super) shared: &'a mut Shared<S::Core>,
+    pub(crate) nodes: &'a [Node<S::Core>],
+    pub(crate) shared: &'a mut Shared<S::Core>,
 }
 
 impl<S: System> Outside<'_, S> {
@@ -85,15 +121,5 @@ impl<S: System> Outside<'_, S> {
     /// A node's core, unless it is down. For checkers: a client could not see it.
     pub fn core(&self, node: NodeId) -> Option<&S::Core> {
         self.nodes.get(node.0 as usize)?.core.as_ref()
-    }
-}
-
-impl<S: System> World<S> {
-    /// The world as the workload has it, for scripts without a driver.
-    pub fn outside(&mut self) -> Outside<'_, S> {
-        Outside {
-            nodes: &self.nodes,
-            shared: &mut self.shared,
-        }
     }
 }
