@@ -31,7 +31,6 @@ const CIRCLES: &[(&str, &str)] = &[
         "bitmaps dump execute geo hashes hyperloglog keys keyspace lists scripts server sets streams strings table zsets",
     ),
     ("txn", "path procedure transaction"),
-    ("witness", "kind pins user xdp"),
 ];
 
 type Edges = BTreeMap<String, BTreeSet<String>>;
