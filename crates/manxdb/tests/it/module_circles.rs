@@ -30,7 +30,6 @@ const CIRCLES: &[(&str, &str)] = &[
         "redis",
         "bitmaps dump execute geo hashes hyperloglog keys keyspace lists scripts server sets streams strings table zsets",
     ),
-    ("txn", "path procedure transaction"),
 ];
 
 type Edges = BTreeMap<String, BTreeSet<String>>;

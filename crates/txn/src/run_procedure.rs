@@ -1,14 +1,15 @@
 //! Running all pieces of a call in one transaction.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use manxdb_storage::{Direction, KeyRange};
 
-use super::{Call, Placement, Procedure, ProcedureError, ProcedurePiece, RowView, Values};
 use crate::error::TxnError;
 use crate::model::{IsolationLevel, Page, ReadSet};
 use crate::path::CommitPath;
+use crate::procedure::{
+    Call, Placement, Procedure, ProcedureError, ProcedurePiece, RowView, Values, in_running_order,
+};
 use crate::transaction::{ReadMode, Transaction};
 use crate::waiter::Waiter;
 
@@ -67,32 +68,6 @@ pub fn run_whole(
         values.extend(given);
     }
     Ok(values)
-}
-
-/// The order in which a call's pieces run, one after another: always the first that has its
-/// inputs. Paths that run pieces side by side keep this order where the pieces meet.
-///
-/// # Errors
-/// [`ProcedureError::Plan`] when pieces wait for each other or for a value nobody gives.
-pub fn in_running_order(
-    mut waiting: Vec<ProcedurePiece>,
-) -> Result<Vec<ProcedurePiece>, ProcedureError> {
-    let mut given = BTreeSet::new();
-    let count = waiting.len();
-    let mut ordered = Vec::with_capacity(waiting.len());
-    while !waiting.is_empty() {
-        let has_inputs =
-            |piece: &ProcedurePiece| piece.needs.iter().all(|slot| given.contains(slot));
-        let Some(next) = waiting.iter().position(has_inputs) else {
-            let what = "pieces wait for each other or for a value nobody gives";
-            return Err(ProcedureError::Plan(what.into()));
-        };
-        let piece = waiting.remove(next);
-        given.extend(piece.gives.iter().copied());
-        ordered.push(piece);
-    }
-    assert_eq!(ordered.len(), count, "each piece runs once");
-    Ok(ordered)
 }
 
 fn run_piece(
