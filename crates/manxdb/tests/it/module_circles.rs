@@ -23,10 +23,6 @@ const CIRCLES: &[(&str, &str)] = &[
     ("protocols/dast", "client manager node replica"),
     ("protocols/dast", "ledger message orders"),
     (
-        "protocols/rsi",
-        "commit durable_positions find log read replicas",
-    ),
-    (
         "redis",
         "bitmaps dump execute geo hashes hyperloglog keys keyspace lists scripts server sets streams strings table zsets",
     ),
