@@ -13,10 +13,6 @@ use crate::sources::source_files;
 /// The circles there are, by crate.
 const CIRCLES: &[(&str, &str)] = &[
     (
-        "lab",
-        "baselines caas_many dast data experiment systems tpcc trial",
-    ),
-    (
         "protocols/curp",
         "backup client coordinator disk garbage master message node replies rifl server witness",
     ),
