@@ -3,15 +3,11 @@
 use crate::Stamp;
 use crate::command::Command;
 use crate::error::CommandError;
-use crate::hashes::Hash;
 use crate::keyspace::{Effects, Entry, Keyspace, Kind, Value};
-use crate::lists::List;
 use crate::number::Random;
+use crate::objects::{Hash, List, Set, Stream, ZSet};
 use crate::resp::Reply;
-use crate::sets::Set;
-use crate::streams::Stream;
 use crate::table::{self, Run};
-use crate::zsets::ZSet;
 
 /// Runs `command` on database `db`. Pure: the same keyspace, command and stamp give the same reply and
 /// the same effects. Commands of connections (MULTI, SUBSCRIBE, …) are refused: see [`crate::server`].

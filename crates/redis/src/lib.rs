@@ -11,6 +11,7 @@
 //! |---|---|
 //! | how do bytes become commands and replies bytes? | [`resp`] |
 //! | which commands are there, with what arity, keys and flags? | [`table`], and `COMMANDS` of each family |
+//! | what lies under a key: hashes, lists, sets, sorted sets, streams? | [`objects`] |
 //! | what is a key, when is it there, what of it is in memory? | [`keyspace`] |
 //! | which rows does a command write? | [`keyspace::rows`], [`keyspace::effects`] |
 //! | what does a command do? | `strings`, `keys`, `hashes`, `lists`, `sets`, `zsets`, `streams`, `bitmaps`,
@@ -36,6 +37,7 @@ mod keys;
 pub mod keyspace;
 mod lists;
 mod number;
+pub mod objects;
 pub mod resp;
 pub mod scripts;
 pub mod server;

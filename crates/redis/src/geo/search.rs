@@ -7,8 +7,8 @@ use crate::command::Command;
 use crate::error::CommandError;
 use crate::execute::Context;
 use crate::keyspace::Value;
+use crate::objects::ZSet;
 use crate::resp::Reply;
-use crate::zsets::ZSet;
 
 type Answer = Result<Reply, CommandError>;
 

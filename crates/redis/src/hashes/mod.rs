@@ -1,9 +1,6 @@
 //! Hashes: fields and values under one key.
 
 mod commands;
-mod object;
-
-pub use object::Hash;
 
 use crate::table::{CommandSpec, Flags, Group, Keys, data};
 use commands as run;

@@ -6,8 +6,8 @@ use crate::command::Command;
 use crate::error::CommandError;
 use crate::execute::Context;
 use crate::keyspace::{Keyspace, Kind, Value};
-use crate::lists::List;
 use crate::number;
+use crate::objects::List;
 use crate::resp::Reply;
 
 type Answer = Result<Reply, CommandError>;

@@ -3,9 +3,6 @@
 pub(crate) mod blocking;
 mod commands;
 mod moves;
-mod object;
-
-pub use object::List;
 
 use crate::table::{CommandSpec, Flags, Group, Keys, data};
 use commands as run;

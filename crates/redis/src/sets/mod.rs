@@ -2,9 +2,6 @@
 
 mod algebra;
 mod commands;
-mod object;
-
-pub use object::Set;
 
 use crate::table::{CommandSpec, Flags, Group, Keys, data};
 use commands as run;

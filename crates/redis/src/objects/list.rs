@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::keyspace::Pending;
+use crate::objects::Pending;
 
 /// Where the first element of a list is numbered: in the middle, with room at both ends.
 const MIDDLE: u64 = 1 << 63;

@@ -1,9 +1,11 @@
 //! The object: scores by member, and the order.
 
+pub(crate) mod order;
+
 use std::sync::Arc;
 
-use super::order::{Order, Scored};
-use crate::keyspace::{Map, Pending};
+use crate::objects::{Map, Pending};
+use order::{Order, Scored};
 
 /// A sorted set.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,12 +1,18 @@
 //! The object: entries by ID, and what was ever in it.
 
+mod group;
+pub(crate) mod id;
+pub(crate) mod rows;
+
 use std::collections::BTreeMap;
 
-use super::group::ConsumerGroup;
-use super::id::{NewId, StreamId};
-use super::rows::{self, RowName};
 use crate::error::CommandError;
-use crate::keyspace::Pending;
+use crate::objects::Pending;
+use id::NewId;
+use rows::RowName;
+
+pub use group::{Consumer, ConsumerGroup, Delivery};
+pub use id::StreamId;
 
 /// What a stream knows beside its entries. It is in the key's own row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,9 +51,9 @@ impl StreamHead {
 /// A stream. A key keeps it when it has no entries.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Stream {
-    pub(super) head: StreamHead,
+    pub(crate) head: StreamHead,
     entries: BTreeMap<StreamId, Box<[u8]>>,
-    pub(super) groups: BTreeMap<Box<[u8]>, ConsumerGroup>,
+    pub(crate) groups: BTreeMap<Box<[u8]>, ConsumerGroup>,
     rows: usize,
     bytes: usize,
     pending: Pending,
@@ -198,7 +204,7 @@ impl Stream {
     }
 
     /// Counts and notes that a row's value has another length, `None` where there is no row.
-    pub(super) fn count_row(
+    pub(crate) fn count_row(
         &mut self,
         name: &RowName<'_>,
         before: Option<usize>,

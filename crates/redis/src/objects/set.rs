@@ -2,7 +2,7 @@
 
 use indexmap::IndexSet;
 
-use crate::keyspace::Pending;
+use crate::objects::Pending;
 
 /// A set.
 #[derive(Debug, Clone, Default, PartialEq)]

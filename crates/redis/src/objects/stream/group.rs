@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::id::StreamId;
-use super::object::Stream;
 use super::rows::RowName;
+use super::{Stream, StreamId};
 
 /// A group of consumers that share a stream's entries.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -78,12 +77,12 @@ impl ConsumerGroup {
         self.deliveries.len()
     }
 
-    pub(super) fn row(&self) -> Vec<u8> {
+    pub(crate) fn row(&self) -> Vec<u8> {
         let read = self.entries_read.unwrap_or(-1);
         [&self.last_delivered.to_bytes()[..], &read.to_be_bytes()[..]].concat()
     }
 
-    pub(super) fn from_row(value: &[u8]) -> Option<Self> {
+    pub(crate) fn from_row(value: &[u8]) -> Option<Self> {
         let (id, read) = value.split_first_chunk::<16>()?;
         let read = i64::from_be_bytes(read.try_into().ok()?);
         Some(Self {
@@ -93,14 +92,14 @@ impl ConsumerGroup {
         })
     }
 
-    pub(super) fn take_consumer(&mut self, name: &[u8], value: &[u8]) -> bool {
+    pub(crate) fn take_consumer(&mut self, name: &[u8], value: &[u8]) -> bool {
         let Some(consumer) = Consumer::from_row(value) else {
             return false;
         };
         self.consumers.insert(name.into(), consumer).is_none()
     }
 
-    pub(super) fn take_delivery(&mut self, id: StreamId, value: &[u8]) -> bool {
+    pub(crate) fn take_delivery(&mut self, id: StreamId, value: &[u8]) -> bool {
         let Some((numbers, name)) = value.split_first_chunk::<16>() else {
             return false;
         };
@@ -133,7 +132,7 @@ impl Consumer {
         self.pending.range(id..).copied()
     }
 
-    pub(super) fn row(&self) -> Vec<u8> {
+    pub(crate) fn row(&self) -> Vec<u8> {
         // No time that a clock tells is the last of 64 bits.
         numbers(self.seen_millis, self.active_millis.unwrap_or(u64::MAX))
     }
@@ -150,7 +149,7 @@ impl Consumer {
 }
 
 impl Delivery {
-    pub(super) fn row(&self) -> Vec<u8> {
+    pub(crate) fn row(&self) -> Vec<u8> {
         let mut out = numbers(self.delivered_millis, self.deliveries);
         out.extend_from_slice(&self.consumer);
         out

@@ -1,6 +1,6 @@
 //! The object: fields in an order of their own.
 
-use crate::keyspace::{Map, Pending};
+use crate::objects::{Map, Pending};
 
 /// Fields up to which their order is that of their coming.
 const ORDERED_MAX: usize = 128;

@@ -9,7 +9,7 @@
 //!
 //! Numbers are big-endian. In this order a row comes behind those it refers to.
 
-use super::id::StreamId;
+use super::StreamId;
 
 /// What a row is of.
 #[derive(Debug, PartialEq, Eq)]

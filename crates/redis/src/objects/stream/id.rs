@@ -78,7 +78,7 @@ impl StreamId {
     }
 
     /// An ID that is a whole one, or a time, which gets `sequence`.
-    pub(super) fn parse(text: &[u8], sequence: u64) -> Result<Self, CommandError> {
+    pub(crate) fn parse(text: &[u8], sequence: u64) -> Result<Self, CommandError> {
         let (millis, behind) = split(text);
         Ok(Self {
             millis: number(millis)?,
@@ -96,7 +96,7 @@ impl StreamId {
     }
 
     /// Where a range starts: `(` leaves the ID itself out.
-    pub(super) fn parse_start(text: &[u8]) -> Result<Self, CommandError> {
+    pub(crate) fn parse_start(text: &[u8]) -> Result<Self, CommandError> {
         match text.strip_prefix(b"(") {
             None => Self::parse_bound(text, 0),
             Some(inner) => Self::parse(inner, 0)?
@@ -106,7 +106,7 @@ impl StreamId {
     }
 
     /// Where a range ends: `(` leaves the ID itself out.
-    pub(super) fn parse_end(text: &[u8]) -> Result<Self, CommandError> {
+    pub(crate) fn parse_end(text: &[u8]) -> Result<Self, CommandError> {
         match text.strip_prefix(b"(") {
             None => Self::parse_bound(text, u64::MAX),
             Some(inner) => Self::parse(inner, u64::MAX)?
