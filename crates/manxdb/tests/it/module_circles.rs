@@ -18,10 +18,6 @@ const CIRCLES: &[(&str, &str)] = &[
     ),
     ("protocols/dast", "client manager node replica"),
     ("protocols/dast", "ledger message orders"),
-    (
-        "redis",
-        "bitmaps dump execute geo hashes hyperloglog keys keyspace lists scripts server sets streams strings table zsets",
-    ),
 ];
 
 type Edges = BTreeMap<String, BTreeSet<String>>;

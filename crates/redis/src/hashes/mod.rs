@@ -2,7 +2,7 @@
 
 mod commands;
 
-use crate::table::{CommandSpec, Flags, Group, Keys, data};
+use crate::spec::{CommandSpec, Flags, Group, Keys, data};
 use commands as run;
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST);

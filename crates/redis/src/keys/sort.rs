@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keyspace::{Keyspace, Kind, Value};
 use crate::number;
 use crate::objects::List;

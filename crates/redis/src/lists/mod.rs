@@ -4,7 +4,7 @@ pub(crate) mod blocking;
 mod commands;
 mod moves;
 
-use crate::table::{CommandSpec, Flags, Group, Keys, data};
+use crate::spec::{CommandSpec, Flags, Group, Keys, data};
 use commands as run;
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENYOOM);

@@ -1,8 +1,8 @@
 //! Intersections, unions and differences.
 
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keyspace::Value;
 use crate::number;
 use crate::objects::Set;

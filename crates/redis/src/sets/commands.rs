@@ -1,8 +1,8 @@
 //! What the commands on one set do.
 
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keys::scan::{self, ScanOptions};
 use crate::number;
 use crate::objects::Set;

@@ -3,7 +3,7 @@
 mod algebra;
 mod commands;
 
-use crate::table::{CommandSpec, Flags, Group, Keys, data};
+use crate::spec::{CommandSpec, Flags, Group, Keys, data};
 use commands as run;
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENYOOM);

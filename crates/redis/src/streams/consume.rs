@@ -2,8 +2,8 @@
 
 use super::read::{ReadQuery, entry_reply};
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::objects::{Stream, StreamId};
 use crate::resp::Reply;
 

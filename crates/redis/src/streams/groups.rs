@@ -1,8 +1,8 @@
 //! XGROUP.
 
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keyspace::{Kind, Value};
 use crate::number;
 use crate::objects::{Stream, StreamId};

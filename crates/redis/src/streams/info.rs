@@ -3,8 +3,8 @@
 use super::groups::{no_group, unknown_option};
 use super::read::entry_reply;
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::number;
 use crate::objects::{Consumer, ConsumerGroup, Stream, StreamId};
 use crate::resp::Reply;

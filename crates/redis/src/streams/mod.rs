@@ -18,7 +18,7 @@ mod write;
 
 pub(crate) use read::{resolved, wait_millis};
 
-use crate::table::{CommandSpec, Flags, Group, Keys, data};
+use crate::spec::{CommandSpec, Flags, Group, Keys, data};
 
 const WRITE: Flags = Flags::WRITE;
 const ADD: Flags = Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST);

@@ -1,8 +1,8 @@
 //! XRANGE, XREVRANGE, XLEN, XREAD.
 
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keyspace::{Keyspace, Value};
 use crate::number;
 use crate::objects::stream::rows;

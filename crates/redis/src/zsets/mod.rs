@@ -6,7 +6,7 @@ mod bounds;
 mod commands;
 mod ranges;
 
-use crate::table::{CommandSpec, Flags, Group, Keys, data};
+use crate::spec::{CommandSpec, Flags, Group, Keys, data};
 use commands as run;
 pub(crate) use commands::zadd;
 

@@ -2,8 +2,8 @@
 
 use super::bounds::Range;
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keyspace::Value;
 use crate::number;
 use crate::objects::ZSet;

@@ -1,12 +1,12 @@
 //! EVAL, EVALSHA, SCRIPT.
 
-use super::cache::Script;
-use super::interpreter::ScriptEntry;
 use super::running::{self, Caller};
 use crate::command::Command;
 use crate::error::CommandError;
 use crate::number;
 use crate::resp::Reply;
+use crate::scripts::cache::Script;
+use crate::scripts::interpreter::ScriptEntry;
 use crate::server::Call;
 
 type Answer = Result<Reply, CommandError>;

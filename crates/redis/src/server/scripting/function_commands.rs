@@ -1,18 +1,16 @@
 //! FUNCTION, FCALL, FCALL_RO.
 
 use super::commands::keys_of;
-use super::functions::{Functions, Library, RegisteredFunction, Unloaded};
 use super::host::NoHost;
-use super::interpreter::ScriptEntry;
 use super::running::{self, Caller};
-use crate::Stamp;
 use crate::command::Command;
-use crate::dump;
 use crate::error::CommandError;
-use crate::glob;
 use crate::keyspace::rows;
 use crate::resp::Reply;
+use crate::scripts::functions::{Functions, Library, RegisteredFunction, Unloaded};
+use crate::scripts::interpreter::ScriptEntry;
 use crate::server::{Call, ClientId, Server};
+use crate::{Stamp, dump, glob};
 
 type Answer = Result<Reply, CommandError>;
 

@@ -1,10 +1,9 @@
-//! What the table says of a command.
+//! What is declared of a command: its name, arity, properties, keys and family.
 
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::resp::Reply;
-use crate::server::Call;
 
 /// Properties of a command, as COMMAND names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -226,19 +225,17 @@ fn streams(command: &Command) -> Vec<usize> {
 
 /// What runs a command on data.
 pub type DataRun = fn(&mut Context<'_>, &Command) -> Result<Reply, CommandError>;
-/// What runs a command of a connection.
-pub type ConnectionRun = fn(&mut Call<'_>, &Command) -> Result<Reply, CommandError>;
 
 /// What runs a command.
 #[derive(Debug, Clone, Copy)]
 pub enum Run {
     /// On data alone.
     Data(DataRun),
-    /// On the connection and what all connections share.
-    Connection(ConnectionRun),
+    /// On the connection and what all connections share: [`crate::server::ConnectionCommand`] has it.
+    Connection,
 }
 
-/// One entry of the table.
+/// One entry of the command table.
 #[derive(Debug)]
 pub struct CommandSpec {
     /// The name in small letters.
@@ -277,26 +274,5 @@ pub(crate) const fn data(
         since,
         summary,
         run: Run::Data(run),
-    }
-}
-
-/// A command of a connection.
-pub(crate) const fn connection(
-    (name, arity): (&'static str, i16),
-    flags: Flags,
-    keys: Keys,
-    group: Group,
-    (since, summary): (&'static str, &'static str),
-    run: ConnectionRun,
-) -> CommandSpec {
-    CommandSpec {
-        name,
-        arity,
-        flags,
-        keys,
-        group,
-        since,
-        summary,
-        run: Run::Connection(run),
     }
 }

@@ -21,7 +21,7 @@ pub trait ScriptHost {
     /// Reads the names of all keys now, if they are not known; `false` when they cannot be read.
     fn load_names(&mut self, keyspace: &mut Keyspace) -> bool;
 
-    /// Called now and then, at least every [`super::INSTRUCTIONS`] of Lua: the place to look at the clock and to
+    /// Called now and then, at least every [`crate::scripts::INSTRUCTIONS`] of Lua: the place to look at the clock and to
     /// let other connections end the script ([`Server::handle_while_busy`]).
     fn interrupt(&mut self, server: &mut Server) -> ScriptFate;
 }

@@ -1,22 +1,20 @@
 //! The command table: one entry says all that anybody wants to know of a command.
 //!
-//! Each family declares its own ([`FAMILIES`]); admission, key extraction, ACL categories and
-//! COMMAND all read this.
+//! Each family of commands on data declares its own ([`FAMILIES`]), and the server those of connections;
+//! admission, key extraction, ACL categories and COMMAND all read this.
 
 mod parts;
 mod refused;
-mod spec;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-pub use spec::{CommandSpec, Flags, Group, Keys, Run};
-pub(crate) use spec::{connection, data};
-
+use super::call::{ConnectionCommand, ConnectionRun};
 use crate::command::Command;
 use crate::error::CommandError;
+use crate::spec::{CommandSpec, Flags};
 
-/// The tables of all families.
+/// The tables of all families of commands on data.
 pub static FAMILIES: &[&[CommandSpec]] = &[
     crate::strings::COMMANDS,
     crate::keys::COMMANDS,
@@ -29,23 +27,39 @@ pub static FAMILIES: &[&[CommandSpec]] = &[
     crate::hyperloglog::COMMANDS,
     crate::geo::COMMANDS,
     crate::dump::COMMANDS,
-    crate::scripts::COMMANDS,
-    crate::server::COMMANDS,
 ];
+
+/// The tables of commands of connections.
+static OF_CONNECTIONS: &[&[ConnectionCommand]] = &[super::scripting::COMMANDS, super::COMMANDS];
 
 /// Longest name of a command.
 const NAME_MAX: usize = 32;
 
-type Names = HashMap<&'static [u8], &'static CommandSpec, foldhash::fast::RandomState>;
+type ByName<T> = HashMap<&'static [u8], T, foldhash::fast::RandomState>;
 
-fn names() -> &'static Names {
-    static NAMES: OnceLock<Names> = OnceLock::new();
+fn names() -> &'static ByName<&'static CommandSpec> {
+    static NAMES: OnceLock<ByName<&'static CommandSpec>> = OnceLock::new();
     NAMES.get_or_init(|| all().map(|spec| (spec.name.as_bytes(), spec)).collect())
+}
+
+fn of_connections() -> impl Iterator<Item = &'static ConnectionCommand> {
+    OF_CONNECTIONS.iter().flat_map(|family| family.iter())
 }
 
 /// Every command.
 pub fn all() -> impl Iterator<Item = &'static CommandSpec> {
-    FAMILIES.iter().flat_map(|family| family.iter())
+    let on_data = FAMILIES.iter().flat_map(|family| family.iter());
+    on_data.chain(of_connections().map(|command| &command.spec))
+}
+
+/// What runs a command of a connection; nothing for a command on data.
+pub(super) fn connection_run(spec: &CommandSpec) -> Option<ConnectionRun> {
+    static RUNS: OnceLock<ByName<ConnectionRun>> = OnceLock::new();
+    let runs = RUNS.get_or_init(|| {
+        let runs = of_connections().map(|command| (command.spec.name.as_bytes(), command.run));
+        runs.collect()
+    });
+    runs.get(spec.name.as_bytes()).copied()
 }
 
 /// The command of a name in any case.
@@ -102,6 +116,7 @@ fn unknown(command: &Command) -> CommandError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::Run;
 
     #[test]
     fn every_command_is_declared_once_and_says_what_it_does() {
@@ -111,6 +126,13 @@ mod tests {
             assert_eq!(spec.name, spec.name.to_ascii_lowercase());
             assert!(spec.name.len() <= NAME_MAX && spec.arity != 0);
             assert!(spec.summary.ends_with('.'), "{}", spec.name);
+            let is_of_connection = matches!(spec.run, Run::Connection);
+            assert_eq!(
+                connection_run(spec).is_some(),
+                is_of_connection,
+                "{}",
+                spec.name
+            );
             assert!(refused::why(spec.name).is_none(), "{} is served", spec.name);
             let changes = spec.flags.has(Flags::WRITE);
             assert!(

@@ -4,19 +4,20 @@ use std::cell::RefCell;
 
 use mlua::{Lua, MultiValue, Value};
 
-use super::cache::{Script, ScriptFlags};
 use super::host::{ScriptFate, ScriptHost};
-use super::interpreter::{ScriptEntry, ScriptRequest, ScriptResult};
-use super::library::to_f64;
-use super::{thrown, values};
 use crate::Stamp;
 use crate::command::Command;
 use crate::error::CommandError;
 use crate::keyspace::Effects;
 use crate::number::{self, Random};
 use crate::resp::Reply;
+use crate::scripts::cache::{Script, ScriptFlags};
+use crate::scripts::interpreter::{ScriptEntry, ScriptRequest, ScriptResult};
+use crate::scripts::library::to_f64;
+use crate::scripts::{thrown, values};
+use crate::server::table;
 use crate::server::{ClientId, Needs, Server, timeout_reply};
-use crate::table::{self, CommandSpec, Flags, Group};
+use crate::spec::{CommandSpec, Flags, Group};
 
 /// What other connections may know of the script that runs, and do to it.
 #[derive(Debug, Default)]
