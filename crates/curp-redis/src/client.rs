@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use manxdb_curp_client::{CallError, Client, ClientCounts, Cluster, ConnectError};
 use manxdb_redis::Command;
 use manxdb_redis::resp::Protocol;
-use manxdb_redis::table::{self, Flags, Run};
+use manxdb_redis::server::table;
+use manxdb_redis::spec::{Flags, Run};
 
 use crate::command::ReplicatedCommand;
 use crate::machine::RedisMachine;

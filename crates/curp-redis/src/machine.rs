@@ -14,8 +14,9 @@ use manxdb_curp::ids::Stamp;
 use manxdb_curp::{Declared, Execute, Executed};
 use manxdb_redis::keyspace::{LoadedRow, rows};
 use manxdb_redis::resp::Reply;
+use manxdb_redis::server::table;
 use manxdb_redis::server::timeout_reply;
-use manxdb_redis::table::{self, Flags, Run};
+use manxdb_redis::spec::{Flags, Run};
 use manxdb_redis::{Command, Effects, Keyspace, RowWrite};
 
 use crate::command::ReplicatedCommand;

@@ -17,9 +17,9 @@
 
 use manxdb_dast::{Level, Options};
 use manxdb_lab::append::{AppendLoad, shared};
+use manxdb_lab::candidate::ReliableSystem;
 use manxdb_lab::dast::{DastSystem, paper_links, place};
 use manxdb_lab::load::{Load, LoadOptions};
-use manxdb_lab::systems::ReliableSystem;
 use manxdb_sim::{CostModel, SimTime, System, Transport, World, WorldOptions};
 use manxdb_workloads::Topology;
 use manxdb_workloads::append::Settings;

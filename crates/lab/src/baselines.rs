@@ -14,8 +14,8 @@ use manxdb_sim::{Link, System};
 use manxdb_txn::procedure::ShardId;
 use manxdb_txn::rows::{NoRows, Rows};
 
+use crate::candidate::{Candidate, Cluster, FirstRows, HoldsReplica, ReplicaView};
 use crate::dast::place;
-use crate::systems::{Candidate, Cluster, FirstRows, HoldsReplica, ReplicaView};
 
 /// A Janus cluster.
 pub type JanusSystem = BaselineSystem<Janus>;

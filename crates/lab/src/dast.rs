@@ -10,7 +10,7 @@ use manxdb_txn::procedure::ShardId;
 use manxdb_txn::rows::{NoRows, Rows};
 use manxdb_workloads::Request;
 
-use crate::systems::{Candidate, Cluster, FirstRows, HoldsReplica, ReplicaView};
+use crate::candidate::{Candidate, Cluster, FirstRows, HoldsReplica, ReplicaView};
 
 /// The nodes of a cluster.
 pub struct DastSystem {

@@ -6,8 +6,10 @@
 //! | what decides a run of transactions, and what is kept of it | [`trial`] |
 //! | the same of databases that share a pool of compaction workers | [`caas_many`] |
 //! | the same of checkouts on the machines of a published experiment | [`rack`] |
+//! | why a run has no outcome | [`trial_error`] |
 //! | which systems can be compared | [`systems`] |
-//! | how data look on disk | [`data`] |
+//! | what a system brings along to be compared | [`candidate`] |
+//! | how data look on disk | [`experiment::data`] |
 //! | how figures are drawn | [`figure`] |
 //! | how a DAST cluster is put into the simulator | [`dast`] |
 //! | how the systems are that it is compared with | [`baselines`] |
@@ -26,8 +28,8 @@
 pub mod append;
 pub mod baselines;
 pub mod caas_many;
+pub mod candidate;
 pub mod dast;
-pub mod data;
 pub mod experiment;
 pub mod figure;
 pub mod load;
@@ -39,4 +41,5 @@ pub mod soak;
 pub mod systems;
 pub mod tpcc;
 pub mod trial;
+pub mod trial_error;
 pub mod why;

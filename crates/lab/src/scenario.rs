@@ -11,9 +11,10 @@ use manxdb_txn::rows::{NoRows, Rows};
 use manxdb_workloads::tpcc::{PaymentSums, Scale, Template, Warehouses};
 use manxdb_workloads::{Calls, Topology, Workload, procedures};
 
+use crate::candidate::{Cluster, FirstRows};
 use crate::dast::paper_links;
 use crate::load::{Generator, Job};
-use crate::systems::{Cluster, FirstRows, SystemName};
+use crate::systems::SystemName;
 
 /// Decides the rows of TPC-C at the start: the same for every run and every node.
 const ROWS_SEED: u64 = 1;

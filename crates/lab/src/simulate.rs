@@ -14,9 +14,10 @@ use manxdb_txn::rows::Rows;
 use manxdb_workloads::{Workload, tpca, tpcc};
 
 use crate::append::history;
+use crate::candidate::{Candidate, HoldsReplica, ReliableSystem, ReplicaView};
 use crate::load::{Load, LoadOptions, Made};
 use crate::scenario::{Asks, Scenario};
-use crate::systems::{Candidate, ForSystem, HoldsReplica, ReliableSystem, ReplicaView};
+use crate::systems::ForSystem;
 
 /// How long answers may take after the last call.
 const PATIENCE: Nanos = Nanos::from_secs(20);

@@ -9,10 +9,10 @@ use manxdb_txn::rows::Rows;
 use manxdb_workloads::tpcc::{Parameters, Scale, Template, Warehouses, procedures};
 use manxdb_workloads::{Topology, Workload};
 
+use crate::candidate::Cluster;
 use crate::dast::{DastSystem, ask};
 use crate::load::{Generator, Job};
 use crate::requests::Requests;
-use crate::systems::Cluster;
 
 /// Which transactions.
 #[derive(Debug, Clone, Copy)]

@@ -10,12 +10,13 @@ use manxdb_workloads::Topology;
 pub use manxdb_workloads::tpcc::PaymentSums;
 use serde::{Deserialize, Serialize};
 
-pub use crate::experiment::TrialError;
-use crate::systems::SystemName;
+use crate::candidate::Candidate;
+use crate::systems::{ForSystem, SystemName};
+use crate::trial_error::TrialError;
 
 pub use self::outcome::{Spread, TrialOutcome};
 pub(crate) use self::outcome::{millis, round};
-pub(crate) use self::run::measure;
+use self::run::measure;
 
 /// The kind of experiments whose trials are these.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,7 +144,10 @@ impl Trial {
     /// [`TrialError`].
     pub fn run(&self, progress: &mut dyn FnMut(f64)) -> Result<TrialOutcome, TrialError> {
         self.check()?;
-        self.system.run(self, progress)
+        self.system.with(Measuring {
+            trial: self,
+            progress,
+        })
     }
 
     fn check(&self) -> Result<(), TrialError> {
@@ -183,5 +187,19 @@ impl Trial {
             );
         }
         Ok(())
+    }
+}
+
+/// Runs a trial of the system whose type is found by its name.
+struct Measuring<'a> {
+    trial: &'a Trial,
+    progress: &'a mut dyn FnMut(f64),
+}
+
+impl ForSystem for Measuring<'_> {
+    type Outcome = Result<TrialOutcome, TrialError>;
+
+    fn run<S: Candidate>(self) -> Self::Outcome {
+        measure::<S>(self.trial, self.progress)
     }
 }

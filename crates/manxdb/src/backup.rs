@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use crate::cli::{BackupCommand, TlsMode};
 use crate::fault::Fault;
+use crate::mysql_client::Stream;
 use crate::serve::{CERTIFICATE_FILE, TOKEN_FILE};
-use crate::sql::Stream;
 
 /// How long a listener may take to accept.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);

@@ -34,7 +34,7 @@ pub enum Fault {
     Keys(#[from] manxdb_gateway::key_files::KeyFileError),
     /// As a client of a server.
     #[error("{0}")]
-    Client(#[from] crate::sql::ClientError),
+    Client(#[from] crate::mysql_client::ClientError),
     /// The operating system refused.
     #[error("{context}: {source}")]
     Io {

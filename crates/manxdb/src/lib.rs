@@ -5,8 +5,8 @@
 //! | what can be asked on the command line | [`cli`] |
 //! | which settings hold, and why | [`config`] |
 //! | how a server is put together and taken apart | [`serve`] |
-//! | clients of a running server | `sql`, `backup` |
-//! | a node of a commit path over several regions, or of a cluster that replicates Redis's keys | [`cluster`] |
+//! | clients of a running server | `sql`, `backup`, over `mysql_client` |
+//! | a node of a commit path over several regions, or of a cluster that replicates Redis's keys | [`cluster`]; as a process: [`roles`] |
 //! | a witness, in a process or in the data plane | [`witness`] |
 //! | a process that holds rows in memory for servers | `memory` |
 //! | whose the rows of a schema are, without a server | `compliance` |
@@ -35,9 +35,11 @@ pub mod fault;
 mod laboratory;
 mod lock;
 mod memory;
+mod mysql_client;
 mod notify;
 pub mod process;
 mod redis;
+pub mod roles;
 pub mod serve;
 mod sql;
 pub mod witness;
@@ -49,7 +51,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use cluster::roles::CurpRole;
+use roles::CurpRole;
 
 /// Runs the program with the arguments of this process.
 pub fn run() -> ExitCode {
@@ -81,11 +83,11 @@ fn carry_out(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, faul
         cli::Command::Compliance(command) => compliance::run(&command),
         cli::Command::Redis(command) => redis::run(&command),
         cli::Command::Bench | cli::Command::Lab | cli::Command::Sim => Err(laboratory::run()),
-        cli::Command::Cluster(command) => cluster::run(&command),
-        cli::Command::Coordinator(args) => cluster::roles::run_coordinator(&args),
-        cli::Command::Replica(args) => cluster::roles::run(CurpRole::Replica, &args),
-        cli::Command::Witness(args) => witness::run(&args),
-        cli::Command::Proxy(args) => cluster::roles::run_proxy(&args),
+        cli::Command::Cluster(command) => roles::run_node(&command),
+        cli::Command::Coordinator(args) => roles::run_coordinator(&args),
+        cli::Command::Replica(args) => roles::run(CurpRole::Replica, &args),
+        cli::Command::Witness(args) => roles::run_witness(&args),
+        cli::Command::Proxy(args) => roles::run_proxy(&args),
         cli::Command::Compactor(command) => compactor::run(&command),
         cli::Command::Memory(args) => memory::run(&args, settings_matches),
         cli::Command::MemoryArchiver(args) => memory::keep(&args),

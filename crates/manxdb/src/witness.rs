@@ -1,4 +1,4 @@
-//! `manxdb witness`: a node of a cluster, or a witness that is told by its flags what it is a witness of.
+//! A witness's carrier, and `manxdb witness` without a cluster: flags tell what it is a witness of.
 
 use std::io::{ErrorKind, Read as _};
 use std::net::SocketAddr;
@@ -12,7 +12,6 @@ use manxdb_witness::kind::{BPFFS, Place};
 use manxdb_witness::{Carrier, CarrierError, CarrierKind, open, open_or_fall_back, xdp};
 
 use crate::cli::{CarrierChoice, WitnessArgs};
-use crate::cluster;
 use crate::fault::Fault;
 use crate::process::{random_u64, start_log_of_environment, stop_signal};
 
@@ -122,14 +121,11 @@ fn refused(kind: CarrierKind, error: &CarrierError) -> Fault {
     Fault::Other(format!("no witness in carrier {kind}: {error}"))
 }
 
-/// Runs a witness until it is told to stop.
+/// Runs a witness of no cluster until it is told to stop.
 ///
 /// # Errors
 /// Whatever keeps it from starting.
 pub fn run(args: &WitnessArgs) -> Result<ExitCode, Fault> {
-    if args.cluster.is_some() {
-        return cluster::roles::run_witness(args);
-    }
     let wish = CarrierWish {
         kind: args.carrier.map_or(CarrierKind::User, CarrierChoice::kind),
         interface: args.interface.clone(),

@@ -2,16 +2,12 @@
 
 use crate::Stamp;
 use crate::command::Command;
-use crate::error::CommandError;
-use crate::hashes::Hash;
-use crate::keyspace::{Effects, Entry, Keyspace, Kind, Value};
-use crate::lists::List;
+use crate::context::Context;
+use crate::keyspace::{Effects, Keyspace};
 use crate::number::Random;
 use crate::resp::Reply;
-use crate::sets::Set;
-use crate::streams::Stream;
-use crate::table::{self, Run};
-use crate::zsets::ZSet;
+use crate::server::table;
+use crate::spec::Run;
 
 /// Runs `command` on database `db`. Pure: the same keyspace, command and stamp give the same reply and
 /// the same effects. Commands of connections (MULTI, SUBSCRIBE, …) are refused: see [`crate::server`].
@@ -40,102 +36,4 @@ pub fn execute(
     let reply = Reply::from(run(&mut context, command));
     let effects = keyspace.finish();
     (reply, effects)
-}
-
-/// What a command runs on.
-pub struct Context<'a> {
-    /// All keys.
-    pub keyspace: &'a mut Keyspace,
-    /// The chosen database.
-    pub db: usize,
-    /// Time and randomness of the command.
-    pub stamp: Stamp,
-    pub(crate) random: Random,
-}
-
-macro_rules! typed {
-    ($read:ident, $write:ident, $kind:ident, $type:ty) => {
-        /// The object of this type under `key`, if there is a key.
-        pub(crate) fn $read(&mut self, key: &[u8]) -> Result<Option<&mut $type>, CommandError> {
-            match self.keyspace.look_up(self.db, key) {
-                None => Ok(None),
-                Some(Entry {
-                    value: Value::$kind(object),
-                    ..
-                }) => Ok(Some(object)),
-                Some(entry) => Err(unexpected(entry)),
-            }
-        }
-
-        /// The object of this type under `key`, made when there is none; the key counts as changed.
-        pub(crate) fn $write(&mut self, key: &[u8]) -> Result<&mut $type, CommandError> {
-            self.made(key, Kind::$kind)?;
-            match self.keyspace.find(self.db, key) {
-                Some(Entry {
-                    value: Value::$kind(object),
-                    ..
-                }) => Ok(object),
-                _ => Err(CommandError::WRONG_TYPE),
-            }
-        }
-    };
-}
-
-/// Why an object is not of the wanted type.
-fn unexpected(entry: &Entry) -> CommandError {
-    if entry.value.is_cold() {
-        return CommandError::text("LOADING a value of this command is in the store only");
-    }
-    CommandError::WRONG_TYPE
-}
-
-impl Context<'_> {
-    typed!(string, string_or_new, Str, Vec<u8>);
-    typed!(list, list_or_new, List, List);
-    typed!(hash, hash_or_new, Hash, Hash);
-    typed!(set, set_or_new, Set, Set);
-    typed!(zset, zset_or_new, ZSet, ZSet);
-    typed!(stream, stream_or_new, Stream, Stream);
-
-    fn made(&mut self, key: &[u8], kind: Kind) -> Result<(), CommandError> {
-        match self.keyspace.find(self.db, key) {
-            Some(entry) if entry.value.is_cold() || entry.value.kind() != kind => {
-                return Err(unexpected(entry));
-            }
-            Some(_) => self.touch(key),
-            None => {
-                self.keyspace.put(self.db, key, Value::empty(kind));
-            }
-        }
-        Ok(())
-    }
-
-    /// Says that `key` was changed.
-    pub(crate) fn touch(&mut self, key: &[u8]) {
-        self.keyspace.touch(self.db, key);
-    }
-
-    /// Whether there is a key.
-    pub(crate) fn exists(&mut self, key: &[u8]) -> bool {
-        self.keyspace.find(self.db, key).is_some()
-    }
-
-    /// Removes `key`; whether there was one.
-    pub(crate) fn remove(&mut self, key: &[u8]) -> bool {
-        self.exists(key) && self.keyspace.remove(self.db, key).is_some()
-    }
-
-    /// Puts `value` under `key`, or removes the key when it is an empty collection.
-    pub(crate) fn store(&mut self, key: &[u8], value: Value) {
-        if value.is_empty_collection() {
-            self.remove(key);
-        } else {
-            self.keyspace.put(self.db, key, value);
-        }
-    }
-
-    /// The time of the command, in milliseconds since 1970.
-    pub(crate) fn now(&self) -> u64 {
-        self.stamp.now_millis
-    }
 }

@@ -10,13 +10,15 @@
 //! | question | module |
 //! |---|---|
 //! | how do bytes become commands and replies bytes? | [`resp`] |
-//! | which commands are there, with what arity, keys and flags? | [`table`], and `COMMANDS` of each family |
+//! | what is declared of a command: arity, keys, flags? | [`spec`], and `COMMANDS` of each family |
+//! | which commands are there? | [`server::table`] |
+//! | what lies under a key: hashes, lists, sets, sorted sets, streams? | [`objects`] |
 //! | what is a key, when is it there, what of it is in memory? | [`keyspace`] |
 //! | which rows does a command write? | [`keyspace::rows`], [`keyspace::effects`] |
 //! | what does a command do? | `strings`, `keys`, `hashes`, `lists`, `sets`, `zsets`, `streams`, `bitmaps`,
 //! `hyperloglog`, `geo`, `dump` |
-//! | what does a script see, and what ends it? | [`scripts`] |
-//! | what does a connection have: MULTI, WATCH, SUBSCRIBE, waiting? | [`server`] |
+//! | what does a script see? | [`scripts`] |
+//! | what does a connection have: MULTI, WATCH, SUBSCRIBE, waiting, scripts that run? | [`server`], [`server::scripting`] |
 //!
 //! Start reading at [`execute`], then [`keyspace`].
 #![forbid(unsafe_code)]
@@ -25,6 +27,7 @@
 
 mod bitmaps;
 pub mod command;
+mod context;
 mod dump;
 pub mod error;
 mod execute;
@@ -36,20 +39,25 @@ mod keys;
 pub mod keyspace;
 mod lists;
 mod number;
+pub mod objects;
 pub mod resp;
 pub mod scripts;
 pub mod server;
 mod sets;
-pub mod streams;
+pub mod spec;
+mod streams;
 mod strings;
-pub mod table;
 mod zsets;
 
 pub use command::Command;
+pub use context::Context;
 pub use error::CommandError;
-pub use execute::{Context, execute};
+pub use execute::execute;
 pub use keyspace::{Effects, Keyspace, RowWrite};
 pub use resp::Reply;
+
+/// The version that clients take this server for: it decides what they ask of it.
+pub(crate) const REDIS_VERSION: &str = "7.2.0";
 
 /// Time and randomness of one command, from whoever records it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

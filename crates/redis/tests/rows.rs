@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use manxdb_redis::keyspace::{DATABASES, Kind, LoadedRow, rows};
-use manxdb_redis::streams::StreamId;
+use manxdb_redis::objects::StreamId;
 use manxdb_redis::{Command, Effects, Keyspace, Reply, Stamp, execute};
 use proptest::prelude::*;
 

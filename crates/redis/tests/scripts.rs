@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use manxdb_redis::keyspace::{Effects, Load, LoadedRow, rows};
 use manxdb_redis::resp::Protocol;
-use manxdb_redis::scripts::{ScriptFate, ScriptHost};
+use manxdb_redis::server::scripting::{ScriptFate, ScriptHost};
 use manxdb_redis::server::{ClientId, Server, Settings};
 use manxdb_redis::{Command, Keyspace, Reply, Stamp};
 

@@ -10,7 +10,7 @@
 //!
 //! | question | answered in |
 //! |---|---|
-//! | how a protocol and a workload plug in | [`system`] |
+//! | how a protocol plugs in, and a workload | [`system`], [`driver`] |
 //! | the loop; what a run is made of | [`world`] |
 //! | what happens next | [`queue`] |
 //! | where nodes are, and how far apart | [`topology`] |
@@ -26,7 +26,7 @@
 //! | how long it took, and how often | [`measure`] |
 //! | why a draw here shifts no draw there | [`streams`] |
 //!
-//! Start reading at [`system`], then [`world`]. A run in short, of a core that answers at once:
+//! Start reading at [`system`] and [`driver`], then [`world`]. A run in short, of a core that answers at once:
 //!
 //! ```
 //! use manxdb_core::channel::Life;
@@ -85,6 +85,7 @@ pub mod cost;
 pub mod counters;
 mod cpu;
 pub mod disk;
+pub mod driver;
 pub mod explain;
 pub mod fault;
 pub mod hunt;
@@ -92,6 +93,7 @@ pub mod measure;
 pub mod memory;
 pub mod network;
 mod node;
+mod pending;
 pub mod queue;
 pub mod streams;
 pub mod system;
@@ -102,10 +104,11 @@ pub mod trace;
 pub mod world;
 
 pub use cost::CostModel;
+pub use driver::{Driver, NoDriver, Outside};
 pub use fault::{Between, Fault, FaultKind, Group, Plan, Profile};
 pub use measure::{Latencies, Windows};
 pub use network::Transport;
-pub use system::{Driver, NoDriver, System};
+pub use system::System;
 pub use time::SimTime;
 pub use topology::{Link, LinkClass, Ppm, RegionId, Topology};
-pub use world::{AfterPause, ClockOptions, Failure, Outside, World, WorldOptions};
+pub use world::{AfterPause, ClockOptions, Failure, World, WorldOptions};

@@ -9,8 +9,8 @@ use crate::clock::Clock;
 use crate::cost::CostModel;
 use crate::cpu::Cpu;
 use crate::disk::Disk;
+use crate::pending::Pending;
 use crate::time::SimTime;
-use crate::world::Pending;
 
 /// One node.
 #[derive(Debug)]

@@ -1,10 +1,9 @@
-//! What is simulated, and who asks it.
+//! What is simulated.
 
 use manxdb_core::channel::Life;
 use manxdb_core::{Core, NodeId, RequestId, Weight};
 
 use crate::cost::CostModel;
-use crate::world::Outside;
 
 /// The events, requests and so on of a system's cores.
 pub type RequestOf<S> = <<S as System>::Core as Core>::Request;
@@ -47,41 +46,4 @@ pub trait System {
     fn reply_weight(&self, _reply: &ReplyOf<Self>) -> Weight {
         Weight::Call { pieces: 0 }
     }
-}
-
-/// The workload: stands outside of the protocol, asks nodes and sees their answers.
-pub trait Driver<S: System> {
-    /// The run begins.
-    fn begin(&mut self, _outside: &mut Outside<'_, S>) {}
-
-    /// A node answers a request.
-    fn reply(
-        &mut self,
-        outside: &mut Outside<'_, S>,
-        node: NodeId,
-        id: RequestId,
-        body: ReplyOf<S>,
-    );
-
-    /// A time that was asked for with [`Outside::wake_at`] has come.
-    fn wake(&mut self, _outside: &mut Outside<'_, S>, _key: u64) {}
-
-    /// A node crashed. Requests it did not answer will never be answered.
-    fn crashed(&mut self, _outside: &mut Outside<'_, S>, _node: NodeId) {}
-
-    /// A node started again.
-    fn restarted(&mut self, _outside: &mut Outside<'_, S>, _node: NodeId) {}
-
-    /// Whether the run may end before its time.
-    fn done(&self) -> bool {
-        false
-    }
-}
-
-/// Nobody asks anything.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoDriver;
-
-impl<S: System> Driver<S> for NoDriver {
-    fn reply(&mut self, _: &mut Outside<'_, S>, _: NodeId, _: RequestId, _: ReplyOf<S>) {}
 }

@@ -11,7 +11,7 @@
 //! | reads, intents, snapshots and replies | `model`; errors: `error` |
 //! | how a path is asked to commit | [`path`] |
 //! | what a session may do before that | [`transaction`] |
-//! | one-shot transactions sent to the data | [`procedure`] |
+//! | one-shot transactions sent to the data | [`procedure`]; all of one in a transaction: [`run_procedure`] |
 //! | a replica's rows in memory, to run pieces on | [`rows`] |
 //! | large sets of keys in little memory | [`keys`] |
 //! | who waits for whom on a row | [`locks`] |
@@ -35,6 +35,7 @@ pub mod path;
 pub mod procedure;
 mod ranges;
 pub mod rows;
+pub mod run_procedure;
 pub mod testing;
 pub mod transaction;
 pub mod waiter;

@@ -16,7 +16,7 @@ pub struct Feed<P> {
     applying: Mutex<()>,
     applied: AtomicU64,
     #[cfg(feature = "mutants")]
-    pub(crate) mutants: Mutex<crate::mutants::Mutants>,
+    mutants: Mutex<crate::mutants::Mutants>,
 }
 
 impl<P> Default for Feed<P> {
@@ -32,6 +32,12 @@ impl<P> Default for Feed<P> {
 }
 
 impl<P> Feed<P> {
+    /// Plants defects.
+    #[cfg(feature = "mutants")]
+    pub fn plant(&self, mutants: crate::mutants::Mutants) {
+        *self.mutants.lock() = mutants;
+    }
+
     /// Adds a commit; to be called in commit order.
     pub fn stage(&self, version: Version, payload: P) {
         let mut staged = self.staged.lock();

@@ -1,7 +1,5 @@
 //! Defects that the tests must catch.
 
-use crate::{Contents, Feed, View};
-
 /// Which defects are planted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mutants {
@@ -15,18 +13,4 @@ pub struct Mutants {
     pub accept_old_fills: bool,
     /// A reader gets what is newest, whatever its snapshot.
     pub read_newest: bool,
-}
-
-impl<C: Contents> View<C> {
-    /// Plants defects.
-    pub fn plant(&self, mutants: Mutants) {
-        *self.mutants.lock() = mutants;
-    }
-}
-
-impl<P> Feed<P> {
-    /// Plants defects.
-    pub fn plant(&self, mutants: Mutants) {
-        *self.mutants.lock() = mutants;
-    }
 }

@@ -21,6 +21,7 @@
 //! | which bytes lie where in a map | [`layout`] |
 //! | what is counted | [`counts`] |
 //! | what a carrier in the kernel needs of a machine, and how to get it | [`host`], [`error`] |
+//! | which carriers there are, and which is taken when one cannot be had | [`kind`], [`fallback`] |
 //! | what outlives the process, and where | [`pins`] |
 //! | views, freezing and reading of tables in the kernel | [`xdp`] |
 //! | the carrier in a process | [`user`] |
@@ -33,6 +34,7 @@
 mod checksum;
 pub mod counts;
 pub mod error;
+pub mod fallback;
 pub mod host;
 pub mod kind;
 pub mod layout;
@@ -42,6 +44,7 @@ pub mod xdp;
 
 pub use counts::{Count, Counts};
 pub use error::CarrierError;
-pub use kind::{Carrier, CarrierKind, Place, open, open_or_fall_back};
+pub use fallback::{open, open_or_fall_back};
+pub use kind::{Carrier, CarrierKind, Place};
 pub use user::UserCarrier;
 pub use xdp::{ProgramClock, ProgramTime, XdpCarrier};

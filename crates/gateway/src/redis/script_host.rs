@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use manxdb_redis::keyspace::{Keyspace, Load, LoadedRow};
-use manxdb_redis::scripts::{ScriptFate, ScriptHost};
+use manxdb_redis::server::scripting::{ScriptFate, ScriptHost};
 use manxdb_redis::server::{ClientId, Server};
 use manxdb_redis::{Reply, Stamp};
 use rustix::buffer::spare_capacity;

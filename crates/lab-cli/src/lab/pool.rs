@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use manxdb_lab::experiment::{Plan, Point, TrialError};
+use manxdb_lab::experiment::{Plan, Point};
+use manxdb_lab::trial_error::TrialError;
 
 use crate::fault::Fault;
 

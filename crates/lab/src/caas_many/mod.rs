@@ -40,8 +40,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::outcome::{CaasOutcome, Group};
 pub use self::run::run_with;
-use crate::experiment::TrialError;
 use crate::figure::Look;
+use crate::trial_error::TrialError;
 
 /// The kind of experiments whose trials are these.
 #[derive(Debug, Clone, PartialEq)]

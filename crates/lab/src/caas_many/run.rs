@@ -9,7 +9,7 @@ use super::drive::Load;
 use super::measured::seconds;
 use super::pool::{CONTROL, Pool, world};
 use super::{CaasOutcome, Trial};
-use crate::experiment::TrialError;
+use crate::trial_error::TrialError;
 
 /// Virtual time between two words to who waits.
 const SLICE: Nanos = Nanos::from_secs(1);

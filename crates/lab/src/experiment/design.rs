@@ -5,7 +5,7 @@ use super::results::Found;
 use super::{
     Claim, Experiment, ExperimentKind, Origin, Plan, Results, Scale, falsify, report, review,
 };
-use crate::data::{Data, DataError};
+use crate::experiment::data::{Data, DataError};
 use crate::figure::{Figure, FigureError, pdf, png};
 
 use super::results::Artefact;

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::{Claim, ClaimVerdict, Design, ExperimentKind};
-use crate::data::Data;
+use crate::experiment::data::Data;
 
 /// A change of one outcome.
 #[derive(Debug, Clone, Copy, PartialEq)]

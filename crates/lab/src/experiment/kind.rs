@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Design, Falsification};
-use crate::data::{Data, Record};
+use crate::experiment::data::{Data, Record};
+use crate::trial_error::TrialError;
 
 /// What all experiments over one type of trials have in common.
 pub trait ExperimentKind: Debug + Clone + PartialEq + Sized + 'static {
@@ -89,25 +90,4 @@ pub trait ExperimentKind: Debug + Clone + PartialEq + Sized + 'static {
 
     /// What a report says behind its claims: parameters, numbers, what a reader must know.
     fn details(design: &Design<Self>, data: &Data<Self>) -> String;
-}
-
-/// A trial cannot be run, or went wrong.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TrialError {
-    /// A number is outside of what makes sense.
-    #[error("{what} is {value}; it must be {allowed}")]
-    Unfit {
-        /// Which number.
-        what: &'static str,
-        /// What it is.
-        value: String,
-        /// What it may be.
-        allowed: &'static str,
-    },
-    /// A node broke one of its own invariants.
-    #[error("an invariant broke: {0}")]
-    Broken(String),
-    /// A process of a run failed, or could not be had.
-    #[error("{0}")]
-    Failed(String),
 }

@@ -26,6 +26,7 @@
 mod claim;
 pub mod compaction;
 pub mod dast;
+pub mod data;
 mod design;
 mod falsify;
 mod index;
@@ -38,13 +39,13 @@ mod review;
 mod scale;
 mod series;
 
-use crate::data::DataError;
+use crate::experiment::data::DataError;
 
 pub use self::claim::{Claim, ClaimVerdict, Measured, Source};
 pub use self::design::Design;
 pub use self::falsify::Falsification;
 pub use self::index::index;
-pub use self::kind::{ExperimentKind, TrialError};
+pub use self::kind::ExperimentKind;
 pub use self::origin::Origin;
 pub use self::plan::{Plan, Point};
 pub use self::results::{Artefact, Results};

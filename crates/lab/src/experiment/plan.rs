@@ -3,8 +3,9 @@
 use std::sync::OnceLock;
 
 use super::results::Found;
-use super::{Design, ExperimentKind, Results, Scale, TrialError};
-use crate::data::{Data, DataError, Record};
+use super::{Design, ExperimentKind, Results, Scale};
+use crate::experiment::data::{Data, DataError, Record};
+use crate::trial_error::TrialError;
 
 /// Trials to be run, in any order and by any number of threads.
 pub trait Plan: Sync {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{ClaimVerdict, Design, ExperimentKind, Origin};
-use crate::data::Data;
+use crate::experiment::data::Data;
 
 /// The report as Markdown.
 pub(super) fn report<K: ExperimentKind>(

@@ -1,7 +1,7 @@
 //! What an experiment found, whatever its kind.
 
 use super::{Claim, Design, Experiment, ExperimentKind, Origin, Scale};
-use crate::data::Data;
+use crate::experiment::data::Data;
 use crate::figure::FigureError;
 
 /// A file of an experiment's directory.

@@ -2,7 +2,7 @@
 //! too few samples.
 
 use super::{Claim, Design, ExperimentKind};
-use crate::data::Data;
+use crate::experiment::data::Data;
 
 /// What is left of an experiment's claims.
 pub(super) fn review<K: ExperimentKind>(design: &Design<K>, data: &Data<K>) -> Vec<Claim> {

@@ -1,7 +1,7 @@
 //! Trials of equal parameters put together: medians over seeds, and how far they spread.
 
 use super::ExperimentKind;
-use crate::data::Record;
+use crate::experiment::data::Record;
 use crate::figure::Point;
 
 /// All repetitions of a trial.

@@ -19,7 +19,7 @@ mod script;
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::TrialError;
+use crate::trial_error::TrialError;
 
 /// A system of the paper's Figure 6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -20,9 +20,9 @@ use manxdb_workloads::append::{decode, list_of};
 
 use super::Setting;
 use crate::append::{AppendLoad, history};
+use crate::candidate::ReliableSystem;
 use crate::dast::DastSystem;
 use crate::load::{Load, Made};
-use crate::systems::ReliableSystem;
 
 /// Records about transactions that a replica may keep at rest, for each client and call under way.
 const RECORDS_PER_CALL: usize = 30;

@@ -20,9 +20,9 @@ use manxdb_sim::trace::Record;
 use manxdb_sim::{Fault, SimTime, Transport, World, WorldOptions};
 
 use crate::append::{AppendLoad, shared};
+use crate::candidate::ReliableSystem;
 use crate::dast::{DastSystem, place};
 use crate::load::{Load, LoadOptions};
-use crate::systems::ReliableSystem;
 
 pub use self::setting::Setting;
 

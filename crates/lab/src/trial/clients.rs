@@ -7,9 +7,9 @@ use manxdb_core::{Nanos, NodeId, RequestId};
 use manxdb_sim::{Driver, Latencies, Outside, SimTime};
 use manxdb_txn::procedure::ShardId;
 
+use crate::candidate::Candidate;
 use crate::dast::ask;
 use crate::requests::Requests;
-use crate::systems::Candidate;
 
 /// What is answered in the span that is measured.
 #[derive(Debug, Default)]

@@ -11,11 +11,12 @@ use manxdb_workloads::{append, tpca};
 
 use super::clients::Clients;
 use super::outcome::{millis, round};
-use super::{Cpu, Spread, Trial, TrialError, TrialOutcome, Warehouse, Workload};
+use super::{Cpu, Spread, Trial, TrialOutcome, Warehouse, Workload};
+use crate::candidate::{Candidate, Cluster};
 use crate::dast::paper_links;
 use crate::requests::Requests;
-use crate::systems::{Candidate, Cluster};
 use crate::tpcc;
+use crate::trial_error::TrialError;
 
 /// Virtual time between two words to who waits.
 const SLICE: Nanos = Nanos::from_millis(20);

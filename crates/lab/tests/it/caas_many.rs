@@ -6,9 +6,10 @@ use crate::common::golden;
 
 use manxdb_jobs::mutants::Mutant;
 use manxdb_lab::caas_many::{CaasOutcome, Sharing, Trial, Who, run_with};
-use manxdb_lab::data::{self, Record};
 use manxdb_lab::experiment::compaction::ALL;
-use manxdb_lab::experiment::{ClaimVerdict, Design, Scale, TrialError};
+use manxdb_lab::experiment::data::{self, Record};
+use manxdb_lab::experiment::{ClaimVerdict, Design, Scale};
+use manxdb_lab::trial_error::TrialError;
 
 type Data = data::Data<Sharing>;
 

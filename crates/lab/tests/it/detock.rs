@@ -7,7 +7,7 @@ use manxdb_checker::append::Level as Promise;
 use manxdb_common::Release;
 use manxdb_core::Nanos;
 use manxdb_lab::baselines::{DetockSystem, SlogSystem};
-use manxdb_lab::systems::Cluster;
+use manxdb_lab::candidate::Cluster;
 
 use crate::common::baselines::{is_found, keeps, takes};
 

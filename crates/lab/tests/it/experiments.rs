@@ -4,11 +4,12 @@
 
 use crate::common::golden;
 
-use manxdb_lab::data::{self, Record};
 use manxdb_lab::experiment::dast::ALL;
+use manxdb_lab::experiment::data::{self, Record};
 use manxdb_lab::experiment::{Artefact, ClaimVerdict, Design, Scale};
 use manxdb_lab::systems::SystemName;
-use manxdb_lab::trial::{Transactions, Trial, TrialError, TrialOutcome, Workload};
+use manxdb_lab::trial::{Transactions, Trial, TrialOutcome, Workload};
+use manxdb_lab::trial_error::TrialError;
 
 type Experiment = Design<Transactions>;
 type Data = data::Data<Transactions>;

@@ -6,7 +6,7 @@ use manxdb_baselines::tapir::{TapirMutant, Validation};
 use manxdb_checker::append::Level as Promise;
 use manxdb_core::Nanos;
 use manxdb_lab::baselines::TapirSystem;
-use manxdb_lab::systems::{Candidate as _, Cluster};
+use manxdb_lab::candidate::{Candidate as _, Cluster};
 use manxdb_test_harness::seeds;
 
 use crate::common::baselines::{is_found, keeps, lists_with_clocks, takes};

@@ -1,127 +1,18 @@
-//! One node of a cluster, as a process.
+//! What every node of a cluster has: a data directory and an address.
 
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::ExitCode;
 
-use manxdb_core::NodeId;
-use manxdb_net::runtime::channel_options;
-use manxdb_net::{DataDirectory, NoDriver, Runtime, Settings};
-
-use super::file::{ClusterFile, ClusterProtocol, Node};
-use super::{curp, dast};
-use crate::cli::ClusterNode;
+use super::file::Node;
 use crate::fault::Fault;
-use crate::process::{start_log_of_environment, stop_signal};
-use crate::witness::CarrierWish;
 
 /// The note by which a node says what it does.
 pub const STATE: &str = "state";
-
-/// Runs it until it is told to stop.
-///
-/// # Errors
-/// Whatever keeps it from starting.
-pub fn run(args: &ClusterNode) -> Result<ExitCode, Fault> {
-    run_with(args, None)
-}
-
-/// Runs it with a carrier of its witness that the cluster file does not name.
-///
-/// # Errors
-/// Whatever keeps it from starting.
-pub fn run_with(args: &ClusterNode, carrier: Option<CarrierWish>) -> Result<ExitCode, Fault> {
-    let number = args.node;
-    if let Some(parent) = args.parent {
-        end_with(parent)?;
-    }
-    let (file, path) = ClusterFile::read(&args.cluster)?;
-    if let Ok(server) = curp::sql_server(&file, number) {
-        return serve_sql(server, &path);
-    }
-    start_log_of_environment("info")?;
-    let stop = stop_signal()?;
-    let Some(node) = file.nodes.iter().find(|node| node.number == number) else {
-        return Err(Fault::Other(format!(
-            "the cluster has nodes 0 to {}, not {number}",
-            file.nodes.len() - 1
-        )));
-    };
-    let data = DataDirectory::open(&directory_of(&path, number)).map_err(other)?;
-    if file.protocol == ClusterProtocol::Curp {
-        let life = curp::begin_life(&data)?;
-        let carrier = match carrier {
-            Some(carrier) => carrier,
-            // Nobody takes up what a cluster leaves that was stopped as a whole.
-            None => curp::carrier(&file, args.parent.is_none())?,
-        };
-        curp::run(&file, node, &data, life, &carrier, &stop)?;
-        tracing::info!(node = number, "stopped");
-        return Ok(ExitCode::SUCCESS);
-    }
-    let listener = listen(node)?;
-    let life = data.begin_life().map_err(other)?;
-    let delays = file.delays();
-    let settings = Settings {
-        cluster: file.id(),
-        directory: file.directory(),
-        channel: channel_options(&delays),
-        holds_datagrams: true,
-        delays,
-        seed: u64::from(number) << 32 | life.0,
-        notes: dast::notes,
-    };
-    let mut runtime = Runtime::new(settings, listener, NoDriver).map_err(other)?;
-    let core = dast::node(&file, NodeId(number), life.0, &dast::shared(&file));
-    runtime.add(node.place(), life, core);
-    tracing::info!(node = number, role = node.role, address = %node.address, life = life.0, "up");
-    runtime.run(Some(&stop)).map_err(other)?;
-    tracing::info!(node = number, "stopped");
-    Ok(ExitCode::SUCCESS)
-}
-
-/// As `manxdb serve --commit-path curp` with the addresses of the cluster file; root has no password, as
-/// nothing else in a cluster on one machine has.
-fn serve_sql(server: &Node, file: &Path) -> Result<ExitCode, Fault> {
-    let Some(mysql) = server.mysql else {
-        return Err(Fault::Config(format!(
-            "node {} of the cluster file has no `mysql` address",
-            server.number
-        )));
-    };
-    let arguments = [
-        "manxdb".into(),
-        "serve".into(),
-        "--commit-path=curp".into(),
-        "--insecure=true".into(),
-        "--admin-listen=127.0.0.1:0".into(),
-        format!("--curp-node={}", server.number).into(),
-        format!("--mysql-listen={mysql}").into(),
-        "--curp-cluster".into(),
-        file.as_os_str().to_owned(),
-        "--data".into(),
-        directory_of(file, server.number).into_os_string(),
-    ];
-    crate::serve::run_as(arguments)
-}
 
 /// The data directory of a node, beside the cluster file.
 pub fn directory_of(cluster_file: &Path, number: u32) -> std::path::PathBuf {
     let directory = cluster_file.parent().unwrap_or(Path::new("."));
     directory.join(format!("node-{number}"))
-}
-
-/// No node outlives the `cluster up` that started it, however that ends.
-fn end_with(parent: i32) -> Result<(), Fault> {
-    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
-    let io = |error: rustix::io::Errno| Fault::io("cannot watch `cluster up`", error.into());
-    set_parent_process_death_signal(Some(Signal::TERM)).map_err(io)?;
-    // It may have ended before that.
-    let actual = getppid().map(rustix::process::Pid::as_raw_pid);
-    if actual == Some(parent) {
-        return Ok(());
-    }
-    Err(Fault::Other("`cluster up` has ended".to_owned()))
 }
 
 /// Listens at the address of a node.

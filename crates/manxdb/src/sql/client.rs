@@ -6,9 +6,9 @@ use std::time::Instant;
 use super::output::{Printer, Shape};
 use super::password;
 use super::split::{Layout, Piece};
-use super::wire::{Answer, ClientError, Connection, Done, Identity, connect};
 use crate::cli::SqlArgs;
 use crate::fault::Fault;
+use crate::mysql_client::{Answer, ClientError, Connection, Done, Identity, connect};
 
 /// How results look.
 #[derive(Debug, Clone, Copy)]

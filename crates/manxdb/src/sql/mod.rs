@@ -5,7 +5,6 @@ mod output;
 mod password;
 mod prompt;
 mod split;
-mod wire;
 
 use std::io::{IsTerminal as _, Read as _};
 use std::path::Path;
@@ -15,7 +14,6 @@ use crate::cli::SqlArgs;
 use crate::fault::Fault;
 use client::{Client, Style};
 use split::Splitter;
-pub use wire::{ClientError, Stream};
 
 /// Runs the statements of the command line, a file or standard input, or a prompt.
 ///

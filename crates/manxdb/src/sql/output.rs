@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::wire::{Column, Row};
+use crate::mysql_client::{Column, Row};
 
 /// Rows that a table is measured by, at most.
 const MEASURED_ROWS: usize = 1_000;

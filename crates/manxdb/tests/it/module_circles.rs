@@ -5,7 +5,7 @@
 //! and what stands behind `#[cfg(test)]` apart; names that lib.rs exports again count as their module.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::layering::repository;
 use crate::sources::source_files;
@@ -13,50 +13,55 @@ use crate::sources::source_files;
 /// The circles there are, by crate.
 const CIRCLES: &[(&str, &str)] = &[
     (
-        "lab",
-        "baselines caas_many dast data experiment systems tpcc trial",
-    ),
-    ("manxdb", "cli config fault sql"),
-    ("manxdb", "cluster serve witness"),
-    ("ownership", "graph resolve rule shape"),
-    ("protocols/common", "call topology"),
-    (
         "protocols/curp",
         "backup client coordinator disk garbage master message node replies rifl server witness",
     ),
     ("protocols/dast", "client manager node replica"),
     ("protocols/dast", "ledger message orders"),
-    (
-        "protocols/rsi",
-        "commit durable_positions find log read replicas",
-    ),
-    (
-        "redis",
-        "bitmaps dump execute geo hashes hyperloglog keys keyspace lists scripts server sets streams strings table zsets",
-    ),
-    ("sim", "node system world"),
-    (
-        "sql",
-        "binder catalog encoding executor expr functions parser planner types views",
-    ),
-    ("txn", "path procedure transaction"),
-    ("views", "feed mutants view"),
-    ("witness", "kind pins user xdp"),
 ];
 
 type Edges = BTreeMap<String, BTreeSet<String>>;
 
-/// The code of a file, without comments and without its tests, which stand last.
+/// What follows `#[cfg(test)]` in a file: the modules that are files of their own, and where the first one
+/// with its code in place begins, which stands last.
+fn tests_of(text: &str) -> (Vec<String>, usize) {
+    let (mut files, mut end) = (Vec::new(), text.len());
+    for (at, mark) in text.match_indices("#[cfg(test)]\n") {
+        let item = text[at + mark.len()..]
+            .lines()
+            .find(|line| !line.starts_with("#["));
+        let item = item.unwrap_or_default().trim_start_matches("pub ");
+        let item = item.trim_start_matches("pub(crate) ").strip_prefix("mod ");
+        if let Some(name) = item.and_then(|item| item.strip_suffix(';')) {
+            files.push(name.to_owned());
+        } else if item.is_some_and(|item| item.ends_with('{')) {
+            end = end.min(at);
+        }
+    }
+    (files, end)
+}
+
+/// The code of a file, without comments and without its tests.
 fn code_of(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap();
-    let code = text
-        .split("\n#[cfg(test)]\nmod ")
-        .next()
-        .unwrap_or_default();
+    let code = &text[..tests_of(&text).1];
     let lines = code
         .lines()
         .filter(|line| !line.trim_start().starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The paths of modules that are compiled for tests only.
+fn test_modules(files: &[(Vec<String>, &PathBuf)]) -> BTreeSet<Vec<String>> {
+    let mut found = BTreeSet::new();
+    for (parts, path) in files {
+        let (names, _) = tests_of(&std::fs::read_to_string(path).unwrap());
+        // Modules of `a/mod.rs` and of `a.rs` are both below `a`.
+        let is_root = ["mod", "lib", "main"].contains(&parts[parts.len() - 1].as_str());
+        let below = &parts[..parts.len() - usize::from(is_root)];
+        found.extend(names.into_iter().map(|name| [below, &[name]].concat()));
+    }
+    found
 }
 
 fn is_word(byte: u8) -> bool {
@@ -113,7 +118,11 @@ fn edges_of(source: &Path) -> Edges {
     let files = source_files(source);
     let files = files.iter().map(|file| (modules_of(file, source), file));
     let files: Vec<_> = files.collect();
-    let is_module = |parts: &[String]| !["lib", "main", "bin"].contains(&parts[0].as_str());
+    let tests = test_modules(&files);
+    let is_module = |parts: &[String]| {
+        let is_test = (1..=parts.len()).any(|length| tests.contains(&parts[..length]));
+        !is_test && !["lib", "main", "bin"].contains(&parts[0].as_str())
+    };
     let modules: BTreeSet<String> = files
         .iter()
         .filter(|(parts, _)| is_module(parts))
@@ -235,4 +244,17 @@ fn a_circle_is_found_and_a_chain_is_none() {
     let code = "use crate::{one::A, two::{B, C}, three}; xcrate::four; a::crate::five";
     let names: BTreeSet<String> = ["one", "three", "two"].map(str::to_owned).into();
     assert_eq!(names_behind(code, "crate::"), names);
+    let text =
+        "#[cfg(test)]\nmod tests;\nuse crate::one;\n#[cfg(test)]\n#[allow(a)]\nmod inner {\n}\n";
+    let (files, end) = tests_of(text);
+    assert_eq!(
+        files,
+        ["tests"],
+        "a file of tests hides nothing behind its name"
+    );
+    assert_eq!(
+        names_behind(&text[..end], "crate::"),
+        BTreeSet::from(["one".to_owned()])
+    );
+    assert!(!text[..end].contains("inner"));
 }

@@ -263,3 +263,16 @@ impl Planned {
         giver.map(PieceOfCall::shard)
     }
 }
+
+impl Topology {
+    /// The regions a call touches, ascending.
+    #[must_use]
+    pub fn regions_of(&self, planned: &Planned) -> Vec<RegionId> {
+        let mut regions: Vec<RegionId> = planned
+            .shards()
+            .map(|shard| self.region_of(shard))
+            .collect();
+        regions.dedup();
+        regions
+    }
+}

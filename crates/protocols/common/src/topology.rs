@@ -4,8 +4,6 @@ use manxdb_core::NodeId;
 use manxdb_txn::procedure::ShardId;
 use serde::{Deserialize, Serialize};
 
-use crate::call::Planned;
-
 /// A region: a place within which messages are fast.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
@@ -110,17 +108,6 @@ impl Topology {
     /// All regions.
     pub fn all_regions(&self) -> impl Iterator<Item = RegionId> + use<> {
         (0..self.regions).map(RegionId)
-    }
-
-    /// The regions a call touches, ascending.
-    #[must_use]
-    pub fn regions_of(&self, planned: &Planned) -> Vec<RegionId> {
-        let mut regions: Vec<RegionId> = planned
-            .shards()
-            .map(|shard| self.region_of(shard))
-            .collect();
-        regions.dedup();
-        regions
     }
 
     /// The site of a region's managers, whichever of them leads, in timestamps.

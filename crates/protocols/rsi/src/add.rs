@@ -7,8 +7,8 @@
 use manxdb_core::check::ensure;
 use manxdb_fabric::{Address, Operation, OperationOutcome};
 
+use crate::abort::Abort;
 use crate::block::Block;
-use crate::commit::Abort;
 use crate::directory::{BUCKET, Bucket, RecordAddress, entry};
 use crate::find::{Absence, Find, LookupResult};
 use crate::machine::{Machine, Step, fault};

@@ -3,7 +3,7 @@
 use manxdb_core::check::ensure;
 use manxdb_fabric::{Address, OperationOutcome};
 
-use crate::commit::Abort;
+use crate::abort::Abort;
 use crate::directory::{Bucket, Print, RecordAddress, Table, entry};
 use crate::machine::{Machine, Step, copy_of, fault, only};
 #[cfg(feature = "mutants")]

@@ -19,7 +19,8 @@
 //! | where the records between two keys are | [`tree`] |
 //! | rows under keys, in transactions | [`rows`] |
 //! | how steps are carried out | [`machine`] |
-//! | a thread's transactions: begin, read, commit | [`session`], [`begin`], [`read`], [`commit`] |
+//! | a thread's transactions: begin, read, commit | [`session`], [`begin`], [`read`], [`change`], [`commit`] |
+//! | why a transaction does not commit | [`abort`] |
 //! | what an old snapshot reads of records that are often written | [`overflow`] |
 //! | which snapshots nobody uses any more, and what goes then | [`low_watermark`], [`rows::collect`] |
 //! | what survives a thread, and who goes on with it | [`log`], [`recover`] |
@@ -51,9 +52,11 @@
 //! Start reading at [`session`], then [`commit`].
 #![forbid(unsafe_code)]
 
+pub mod abort;
 pub mod add;
 pub mod begin;
 pub mod block;
+pub mod change;
 pub mod client_slots;
 pub mod commit;
 pub mod directory;
@@ -78,11 +81,13 @@ pub mod tree;
 pub mod vector;
 pub mod version;
 
+pub use abort::Abort;
 pub use add::{Add, Added, FreeSpace};
 pub use begin::Begin;
 pub use block::{Block, Layout, LayoutError};
+pub use change::Change;
 pub use client_slots::{ClientSlot, ClientSlots, Name, Owner};
-pub use commit::{Abort, Change, Commit, Committed};
+pub use commit::{Commit, Committed};
 pub use directory::{RecordAddress, Table, TableError};
 pub use drain::{
     Batch, Bootstrap, Drain, Drained, Progress, Replay, ReplayError, Replayed, Survey,

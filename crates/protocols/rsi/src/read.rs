@@ -5,8 +5,8 @@ use std::mem;
 
 use manxdb_fabric::{Address, Operation, OperationOutcome};
 
+use crate::abort::Abort;
 use crate::block::{Block, Layout, Torn, Version};
-use crate::commit::Abort;
 use crate::directory::RecordAddress;
 use crate::machine::{Machine, Step, assert_all_answered, only};
 #[cfg(feature = "mutants")]

@@ -2,10 +2,12 @@
 
 use manxdb_fabric::Address;
 
+use crate::abort::Abort;
 use crate::add::{Add, FreeSpace};
 use crate::begin::Begin;
 use crate::block::Layout;
-use crate::commit::{Abort, Change, Commit, Committed};
+use crate::change::Change;
+use crate::commit::{Commit, Committed};
 use crate::directory::Table;
 use crate::durable_positions::{Await, DurablePositions, Ring};
 use crate::find::{Absence, Find, LookupResult};

@@ -39,7 +39,7 @@ impl DurabilityRecord {
 impl Plan {
     fn durability(&self, map: &Map) -> Option<DurabilityRecord> {
         let threads = (0..self.geometry.places).filter_map(ThreadId::new);
-        let logs = threads.map(|thread| self.log(thread)?.on(map));
+        let logs = threads.map(|thread| map.log_on_servers(&self.log(thread)?));
         assert!(
             self.kept
                 .is_none_or(|kept| kept.threads() == self.vector.threads()),

@@ -337,7 +337,7 @@ impl Plan {
     /// The session of an owner, over a map of its epoch; none if there is no such place.
     pub(super) fn session(&self, owner: Owner, map: &Map) -> Option<Session> {
         let session = Session::new(owner.thread, self.vector, owner.after)?;
-        let session = session.with_log(self.log(owner.thread)?.on(map)?);
+        let session = session.with_log(map.log_on_servers(&self.log(owner.thread)?)?);
         let session = match self.kept {
             Some(kept) => session.with_durable_positions(kept)?,
             None => session,

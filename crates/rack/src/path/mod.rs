@@ -37,7 +37,8 @@ use manxdb_rsi::rows::{Client, Failure, Transaction};
 use manxdb_rsi::{Abort, Await, Isolation, Snapshot as Vector, Span};
 use manxdb_storage::{Direction, Durability, KeyRange, StorageError, Version};
 use manxdb_txn::keys::ReadPoints;
-use manxdb_txn::procedure::{Call, OneShard, Registry, Values, run_attempts};
+use manxdb_txn::procedure::{Call, OneShard, Registry, Values};
+use manxdb_txn::run_procedure::run_attempts;
 use manxdb_txn::{
     CommitPath, Intent, LockTable, Others, ReadSet, Reply, Snapshot, TxnError, Waiter,
 };

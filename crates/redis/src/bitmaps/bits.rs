@@ -2,8 +2,8 @@
 
 use super::{bit, is_in_bits, offset, set_bit};
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::number;
 use crate::resp::Reply;
 use crate::strings::clamp;

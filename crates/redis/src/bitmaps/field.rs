@@ -2,8 +2,8 @@
 
 use super::{bit, offset, set_bit};
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::number;
 use crate::resp::Reply;
 

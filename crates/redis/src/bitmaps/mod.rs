@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::error::CommandError;
 use crate::number;
 use crate::resp::Limits;
-use crate::table::{CommandSpec, Flags, Group, Keys, data};
+use crate::spec::{CommandSpec, Flags, Group, Keys, data};
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENYOOM);
 const READ: Flags = Flags::READONLY;

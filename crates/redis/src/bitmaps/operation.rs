@@ -1,8 +1,8 @@
 //! BITOP.
 
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keyspace::Value;
 use crate::resp::Reply;
 

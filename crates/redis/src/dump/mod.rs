@@ -18,7 +18,7 @@ mod packed;
 mod read;
 mod write;
 
-use crate::table::{CommandSpec, Flags, Group, Keys, data};
+use crate::spec::{CommandSpec, Flags, Group, Keys, data};
 
 /// The family's commands.
 pub static COMMANDS: &[CommandSpec] = &[

@@ -1,12 +1,9 @@
 //! A value from its type and bytes. Whatever the bytes are, it is a value or nothing.
 
 use super::{kinds, packed};
-use crate::hashes::Hash;
 use crate::keyspace::Value;
-use crate::lists::List;
 use crate::number;
-use crate::sets::Set;
-use crate::zsets::ZSet;
+use crate::objects::{Hash, List, Set, ZSet};
 
 /// Bytes still to be read.
 pub struct Input<'a>(pub &'a [u8]);

@@ -2,8 +2,8 @@
 
 use super::place::{self, GeoPlace};
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::resp::Reply;
 
 type Answer = Result<Reply, CommandError>;

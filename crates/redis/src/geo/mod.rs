@@ -14,7 +14,7 @@ mod place;
 mod query;
 mod search;
 
-use crate::table::{CommandSpec, Flags, Group, Keys, data};
+use crate::spec::{CommandSpec, Flags, Group, Keys, data};
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENYOOM);
 const RADIUS: Flags = WRITE.and(Flags::MOVABLE);

@@ -5,7 +5,7 @@ use super::place::{self, GeoPlace};
 use crate::command::Command;
 use crate::error::CommandError;
 use crate::number;
-use crate::zsets::ZSet;
+use crate::objects::ZSet;
 
 /// Which command it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,11 +4,11 @@ use super::commands::{distance_reply, place_reply};
 use super::place::GeoPlace;
 use super::query::{Form, Query};
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keyspace::Value;
+use crate::objects::ZSet;
 use crate::resp::Reply;
-use crate::zsets::ZSet;
 
 type Answer = Result<Reply, CommandError>;
 

@@ -1,11 +1,11 @@
 //! What the commands do.
 
-use super::Hash;
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keys::scan::{self, ScanOptions};
 use crate::number;
+use crate::objects::Hash;
 use crate::resp::Reply;
 
 type Answer = Result<Reply, CommandError>;

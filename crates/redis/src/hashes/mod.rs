@@ -1,11 +1,8 @@
 //! Hashes: fields and values under one key.
 
 mod commands;
-mod object;
 
-pub use object::Hash;
-
-use crate::table::{CommandSpec, Flags, Group, Keys, data};
+use crate::spec::{CommandSpec, Flags, Group, Keys, data};
 use commands as run;
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST);

@@ -3,8 +3,8 @@
 use super::estimate;
 use super::registers::{self, REGISTERS};
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::resp::Reply;
 
 type Answer = Result<Reply, CommandError>;

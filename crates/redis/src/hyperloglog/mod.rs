@@ -13,7 +13,7 @@ mod estimate;
 mod registers;
 mod sparse;
 
-use crate::table::{CommandSpec, Flags, Group, Keys, data};
+use crate::spec::{CommandSpec, Flags, Group, Keys, data};
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENYOOM);
 const G: Group = Group::HyperLogLog;

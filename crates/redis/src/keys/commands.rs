@@ -1,8 +1,8 @@
 //! Being there, and all keys at once.
 
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keyspace::DATABASES;
 use crate::resp::Reply;
 

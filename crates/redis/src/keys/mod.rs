@@ -7,7 +7,7 @@ mod object;
 pub(crate) mod scan;
 pub(crate) mod sort;
 
-use crate::table::{CommandSpec, Flags, Group, Keys, data};
+use crate::spec::{CommandSpec, Flags, Group, Keys, data};
 use commands as run;
 
 const WRITE: Flags = Flags::WRITE;

@@ -1,8 +1,8 @@
 //! Other names for values.
 
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keyspace::DATABASES;
 use crate::number;
 use crate::resp::Reply;

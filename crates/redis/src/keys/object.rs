@@ -1,8 +1,8 @@
 //! OBJECT: how Redis would keep a value of this size, which is what clients look for.
 
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keyspace::Value;
 use crate::number;
 use crate::resp::Reply;

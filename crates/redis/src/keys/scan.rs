@@ -6,8 +6,8 @@
 //! iteration to its end is shown.
 
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::glob;
 use crate::number::{self, Random};
 use crate::resp::Reply;

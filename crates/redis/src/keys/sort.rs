@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keyspace::{Keyspace, Kind, Value};
-use crate::lists::List;
 use crate::number;
+use crate::objects::List;
 use crate::resp::Reply;
 
 type Answer = Result<Reply, CommandError>;

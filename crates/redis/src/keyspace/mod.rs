@@ -9,30 +9,25 @@
 //! | [`Entry`], [`Value`] | a key's expiry and object |
 //! | [`rows`] | the bytes of rows, both ways |
 //! | [`Effects`] | the rows one command wrote |
-//! | `Pending` | which elements of a large object changed |
+//!
+//! Which elements of a large object changed is noted by the object itself ([`crate::objects`]).
 
 pub mod effects;
 mod entry;
 mod expiry;
 mod load;
-pub(crate) mod pending;
 pub mod rows;
 mod value;
-
-use indexmap::IndexMap;
 
 pub use effects::{Effects, RowWrite};
 use entry::Counted;
 pub use entry::Entry;
 pub use load::{Load, LoadedRow};
-pub(crate) use pending::Pending;
 pub use value::{Kind, Value};
 
 use crate::Stamp;
+use crate::objects::Map;
 use expiry::Expiring;
-
-/// A hash map that is seeded for each process, in an order of its own.
-pub(crate) type Map<K, V> = IndexMap<K, V, foldhash::fast::RandomState>;
 
 /// Databases that SELECT chooses among, as in Redis.
 pub const DATABASES: usize = 16;

@@ -1,11 +1,9 @@
 //! The objects under keys.
 
-use super::pending::{Pending, SMALL_BYTES, SMALL_ELEMENTS, SMALL_LIST_BYTES, SMALL_LIST_ELEMENTS};
-use crate::hashes::Hash;
-use crate::lists::List;
-use crate::sets::Set;
-use crate::streams::{Stream, StreamHead};
-use crate::zsets::ZSet;
+use crate::objects::pending::{
+    Pending, SMALL_BYTES, SMALL_ELEMENTS, SMALL_LIST_BYTES, SMALL_LIST_ELEMENTS,
+};
+use crate::objects::{Hash, List, Set, Stream, StreamHead, ZSet};
 
 /// The type of an object, as its rows name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

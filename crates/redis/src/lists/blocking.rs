@@ -4,8 +4,8 @@
 use super::commands::take;
 use super::moves;
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::number;
 use crate::resp::Reply;
 

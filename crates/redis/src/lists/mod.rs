@@ -3,11 +3,8 @@
 pub(crate) mod blocking;
 mod commands;
 mod moves;
-mod object;
 
-pub use object::List;
-
-use crate::table::{CommandSpec, Flags, Group, Keys, data};
+use crate::spec::{CommandSpec, Flags, Group, Keys, data};
 use commands as run;
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENYOOM);

@@ -5,7 +5,7 @@ use mlua::{Lua, MultiValue, Table, Value};
 
 use super::cache::sha1_hex;
 use super::{bits, cjson, cmsgpack, pack, thrown};
-use crate::server::REDIS_VERSION;
+use crate::REDIS_VERSION;
 
 /// Why a function of a library did not do it.
 #[derive(Debug)]

@@ -1,11 +1,9 @@
-//! Scripts and the interpreter of a server.
+//! Scripts and the interpreter that a server has.
 
 use super::cache::{Script, ScriptCache};
 use super::functions::Functions;
 use super::interpreter::Interpreter;
 use crate::error::CommandError;
-use crate::resp::Reply;
-use crate::server::Server;
 
 /// Lines of redis.log that wait to be taken.
 const LINES_MAX: usize = 1000;
@@ -13,22 +11,22 @@ const LINES_MAX: usize = 1000;
 /// What a server has for scripts.
 #[derive(Debug, Default)]
 pub struct Scripts {
-    pub(super) cache: ScriptCache,
+    pub(crate) cache: ScriptCache,
     pub(crate) functions: Functions,
     /// Made at the first script, and again when a script spoilt it.
     interpreter: Option<Interpreter>,
-    lines: Vec<(i64, String)>,
+    pub(crate) lines: Vec<(i64, String)>,
     /// Scripts run, and those of them that SCRIPT KILL ended.
     pub(crate) runs: u64,
     pub(crate) kills: u64,
 }
 
 impl Scripts {
-    pub(super) fn take_interpreter(&mut self) -> Result<Interpreter, CommandError> {
+    pub(crate) fn take_interpreter(&mut self) -> Result<Interpreter, CommandError> {
         self.interpreter.take().map_or_else(Interpreter::new, Ok)
     }
 
-    pub(super) fn give_back(&mut self, interpreter: Interpreter) {
+    pub(crate) fn give_back(&mut self, interpreter: Interpreter) {
         assert!(
             self.interpreter.is_none(),
             "a script ran within another script"
@@ -44,7 +42,7 @@ impl Scripts {
     }
 
     /// Remembers a script of EVAL, if it is Lua.
-    pub(super) fn remember(&mut self, script: &Script) -> Result<(), CommandError> {
+    pub(crate) fn remember(&mut self, script: &Script) -> Result<(), CommandError> {
         self.compile(script)?;
         if let Some(forgotten) = self.cache.remember(script)
             && let Some(interpreter) = &mut self.interpreter
@@ -55,18 +53,18 @@ impl Scripts {
     }
 
     /// Remembers a script of SCRIPT LOAD, if it is Lua.
-    pub(super) fn keep(&mut self, script: &Script) -> Result<(), CommandError> {
+    pub(crate) fn keep(&mut self, script: &Script) -> Result<(), CommandError> {
         self.compile(script)?;
         self.cache.keep(script);
         Ok(())
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.cache.clear();
         self.interpreter = None;
     }
 
-    pub(super) fn log(&mut self, level: i64, text: String) {
+    pub(crate) fn log(&mut self, level: i64, text: String) {
         if self.lines.len() < LINES_MAX {
             self.lines.push((level, text));
         }
@@ -80,31 +78,5 @@ impl Scripts {
             self.cache.bytes(),
             interpreter.map_or(0, Interpreter::memory),
         )
-    }
-}
-
-impl Server {
-    /// What scripts wrote with redis.log since the last time: levels 0 (debug) to 3 (warning), and texts.
-    pub fn take_script_log(&mut self) -> Vec<(i64, String)> {
-        std::mem::take(&mut self.scripts.lines)
-    }
-
-    /// SCRIPT KILL.
-    pub(crate) fn kill_script(&mut self) -> Result<Reply, CommandError> {
-        match &mut self.running {
-            None => Err(CommandError::text(
-                "NOTBUSY No scripts in execution right now.",
-            )),
-            Some(running) if running.has_written => Err(CommandError::text(
-                "UNKILLABLE Sorry the script already executed write commands against the dataset. \
-                 You can either wait the script termination or kill the server in a hard way using \
-                 the SHUTDOWN NOSAVE command.",
-            )),
-            Some(running) => {
-                self.scripts.kills += u64::from(!running.is_killed);
-                running.is_killed = true;
-                Ok(Reply::OK)
-            }
-        }
     }
 }

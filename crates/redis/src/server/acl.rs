@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::call::Call;
+use super::table;
 use crate::command::Command;
 use crate::error::CommandError;
 use crate::glob;
 use crate::resp::Reply;
-use crate::table::{self, CommandSpec, Flags};
+use crate::spec::{CommandSpec, Flags};
 
 /// One rule about commands, in order: the last that fits decides.
 #[derive(Debug, Clone)]

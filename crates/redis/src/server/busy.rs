@@ -1,13 +1,13 @@
 //! What other connections are answered while a script runs for long.
 
 use super::client::ClientId;
+use super::scripting::NoHost;
 use super::state::Server;
+use super::table;
 use crate::Stamp;
 use crate::command::Command;
 use crate::error::CommandError;
 use crate::resp::Reply;
-use crate::scripts::NoHost;
-use crate::table;
 
 const BUSY: CommandError = CommandError::text(
     "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
@@ -32,7 +32,7 @@ impl Server {
             return self.refuse(id, refused);
         }
         match spec.name {
-            "function" if command.is_word(1, "STATS") => crate::scripts::stats(self, stamp),
+            "function" if command.is_word(1, "STATS") => super::scripting::stats(self, stamp),
             "script" | "function" if command.is_word(1, "KILL") => Reply::from(self.kill_script()),
             "auth" | "hello" | "quit" | "reset" => {
                 let (reply, effects) = self.run(id, spec, command, stamp, &mut NoHost);

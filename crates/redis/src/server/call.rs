@@ -1,10 +1,14 @@
 //! One command of one connection, running.
 
 use super::client::{Client, ClientId};
+use super::scripting::ScriptHost;
 use super::state::Server;
 use crate::Stamp;
+use crate::command::Command;
+use crate::error::CommandError;
 use crate::keyspace::Effects;
-use crate::scripts::ScriptHost;
+use crate::resp::Reply;
+use crate::spec::{CommandSpec, Flags, Group, Keys, Run};
 
 /// What a command of a connection runs on.
 pub struct Call<'a> {
@@ -29,5 +33,41 @@ impl Call<'_> {
             .clients
             .entry(self.id)
             .or_insert_with(|| Client::new(String::new(), None, now))
+    }
+}
+
+/// What runs a command of a connection.
+pub type ConnectionRun = fn(&mut Call<'_>, &Command) -> Result<Reply, CommandError>;
+
+/// A command of a connection, and what runs it.
+#[derive(Debug)]
+pub struct ConnectionCommand {
+    /// What is declared of it.
+    pub spec: CommandSpec,
+    /// What runs it.
+    pub run: ConnectionRun,
+}
+
+/// A command of a connection.
+pub(super) const fn connection(
+    (name, arity): (&'static str, i16),
+    flags: Flags,
+    keys: Keys,
+    group: Group,
+    (since, summary): (&'static str, &'static str),
+    run: ConnectionRun,
+) -> ConnectionCommand {
+    ConnectionCommand {
+        spec: CommandSpec {
+            name,
+            arity,
+            flags,
+            keys,
+            group,
+            since,
+            summary,
+            run: Run::Connection,
+        },
+        run,
     }
 }

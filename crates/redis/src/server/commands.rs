@@ -2,10 +2,11 @@
 
 use super::acl;
 use super::call::Call;
+use super::table;
 use crate::command::Command;
 use crate::error::CommandError;
 use crate::resp::Reply;
-use crate::table::{self, CommandSpec};
+use crate::spec::CommandSpec;
 
 fn describe(spec: &CommandSpec) -> Reply {
     let (first, last, step) = spec.keys.range();

@@ -3,12 +3,13 @@
 
 use super::client::ClientId;
 use super::state::Server;
+use super::table;
 use super::waiting::timeout_reply;
 use crate::command::Command;
 use crate::error::CommandError;
 use crate::lists::blocking::timeout_millis;
 use crate::resp::{Protocol, Reply};
-use crate::table::{self, Flags, Group, Run};
+use crate::spec::{Flags, Group, Run};
 
 /// What is to be done with a command of a connection.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use super::call::Call;
 use super::client::{Client, check_name};
+use crate::REDIS_VERSION;
 use crate::command::Command;
 use crate::error::CommandError;
 use crate::keyspace::DATABASES;
@@ -9,9 +10,6 @@ use crate::number;
 use crate::resp::{Protocol, Reply};
 
 type Answer = Result<Reply, CommandError>;
-
-/// The version that clients take this server for: it decides what they ask of it.
-pub(crate) const REDIS_VERSION: &str = "7.2.0";
 
 fn authenticate(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Result<(), CommandError> {
     let user = String::from_utf8_lossy(user).into_owned();

@@ -1,8 +1,8 @@
 //! Questions about the server.
 
 use super::call::Call;
-use super::hello::REDIS_VERSION;
 use super::state::Server;
+use crate::REDIS_VERSION;
 use crate::command::Command;
 use crate::error::CommandError;
 use crate::glob;

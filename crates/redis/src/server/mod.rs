@@ -6,6 +6,8 @@
 //! | file | what |
 //! |---|---|
 //! | `state` | [`Server`], one command of one connection |
+//! | [`table`] | which commands there are |
+//! | [`scripting`] | EVAL, SCRIPT, FUNCTION, and a script that runs |
 //! | `busy` | what other connections are answered while a script runs |
 //! | `client` | a connection's state, CLIENT |
 //! | `transaction` | MULTI, EXEC, WATCH |
@@ -30,23 +32,25 @@ mod hello;
 mod info;
 mod latency;
 mod numbers;
+pub mod scripting;
 mod slowlog;
 mod state;
+pub mod table;
 mod transaction;
 mod waiting;
 
-pub use call::Call;
+pub use call::{Call, ConnectionCommand, ConnectionRun};
 pub use client::ClientId;
 pub use config::Settings;
 pub use forward::{DataCall, Forward};
-pub(crate) use hello::REDIS_VERSION;
 pub use latency::LatencyEvent;
 pub use numbers::{NUMBERS, Number, Outside};
 pub use slowlog::{SlowCommand, SlowLog, Split};
 pub use state::{Handled, Needs, Server};
 pub use waiting::timeout_reply;
 
-use crate::table::{CommandSpec, Flags, Group, Keys, connection};
+use crate::spec::{Flags, Group, Keys};
+use call::connection;
 
 const CONNECTION: Flags = Flags::FAST.and(Flags::NOSCRIPT);
 const OPEN: Flags = CONNECTION.and(Flags::NO_AUTH);
@@ -59,7 +63,7 @@ const S: Group = Group::Server;
 const P: Group = Group::PubSub;
 
 /// The family's commands.
-pub static COMMANDS: &[CommandSpec] = &[
+pub static COMMANDS: &[ConnectionCommand] = &[
     connection(
         ("hello", -1),
         OPEN,

@@ -6,12 +6,12 @@ use super::call::Call;
 use super::client::ClientId;
 use super::latency::LatencyEvent;
 use super::state::Server;
-use crate::Stamp;
+use super::table;
 use crate::command::Command;
 use crate::error::CommandError;
-use crate::number;
 use crate::resp::Reply;
-use crate::table::{self, Flags};
+use crate::spec::Flags;
+use crate::{Stamp, number};
 
 /// Words of a command that are kept, as in Redis.
 const WORDS_MAX: usize = 32;

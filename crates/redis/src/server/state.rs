@@ -9,17 +9,19 @@ use super::client::{Client, ClientId, ReplyMode};
 use super::config::Settings;
 use super::latency::Latency;
 use super::numbers::Outside;
+use super::scripting::{NoHost, RunningScript, ScriptHost};
 use super::slowlog::SlowLog;
+use super::table;
 use super::waiting::Waiting;
 use crate::Stamp;
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keyspace::{Effects, Keyspace, Load, LoadedRow};
 use crate::number::Random;
 use crate::resp::{Limits, Protocol, Reply};
-use crate::scripts::{NoHost, RunningScript, ScriptHost, Scripts};
-use crate::table::{self, CommandSpec, Flags, Run};
+use crate::scripts::Scripts;
+use crate::spec::{CommandSpec, Flags, Run};
 
 /// What became of a command.
 #[derive(Debug)]
@@ -391,7 +393,11 @@ impl Server {
                 let reply = Reply::from(run(&mut context, command));
                 (reply, self.keyspace.finish())
             }
-            Run::Connection(run) => {
+            Run::Connection => {
+                let Some(run) = table::connection_run(spec) else {
+                    let refused = format!("ERR nothing runs '{}'", spec.name);
+                    return (Reply::error(refused), Effects::default());
+                };
                 let mut call = Call {
                     server: self,
                     id,

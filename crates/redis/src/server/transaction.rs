@@ -3,11 +3,12 @@
 use super::call::Call;
 use super::client::{ClientId, Transaction};
 use super::state::Server;
+use super::table;
 use super::waiting::timeout_reply;
 use crate::command::Command;
 use crate::error::CommandError;
 use crate::resp::Reply;
-use crate::table;
+use crate::spec::Flags;
 
 type Answer = Result<Reply, CommandError>;
 
@@ -69,9 +70,7 @@ pub fn exec(call: &mut Call<'_>, _command: &Command) -> Answer {
                         .run(call.id, spec, command, call.stamp, &mut *call.host);
                 call.effects.append(effects);
                 match reply {
-                    Reply::Later if spec.flags.has(table::Flags::BLOCKING) => {
-                        timeout_reply(spec.name)
-                    }
+                    Reply::Later if spec.flags.has(Flags::BLOCKING) => timeout_reply(spec.name),
                     reply => reply,
                 }
             }

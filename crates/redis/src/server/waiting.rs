@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use super::client::ClientId;
+use super::scripting::NoHost;
 use super::state::Server;
 use crate::Stamp;
 use crate::command::Command;
 use crate::keyspace::Effects;
 use crate::resp::Reply;
-use crate::scripts::NoHost;
-use crate::table::CommandSpec;
+use crate::spec::CommandSpec;
 
 type Key = (usize, Box<[u8]>);
 

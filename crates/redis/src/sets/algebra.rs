@@ -1,11 +1,11 @@
 //! Intersections, unions and differences.
 
-use super::Set;
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keyspace::Value;
 use crate::number;
+use crate::objects::Set;
 use crate::resp::Reply;
 
 type Answer = Result<Reply, CommandError>;

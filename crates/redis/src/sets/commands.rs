@@ -1,11 +1,11 @@
 //! What the commands on one set do.
 
-use super::Set;
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keys::scan::{self, ScanOptions};
 use crate::number;
+use crate::objects::Set;
 use crate::resp::Reply;
 
 type Answer = Result<Reply, CommandError>;

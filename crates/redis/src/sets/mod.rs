@@ -2,11 +2,8 @@
 
 mod algebra;
 mod commands;
-mod object;
 
-pub use object::Set;
-
-use crate::table::{CommandSpec, Flags, Group, Keys, data};
+use crate::spec::{CommandSpec, Flags, Group, Keys, data};
 use commands as run;
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENYOOM);

@@ -1,12 +1,11 @@
 //! XPENDING, XCLAIM, XAUTOCLAIM: entries that a consumer got and left.
 
-use super::id::StreamId;
-use super::object::Stream;
 use super::read::entry_reply;
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::number;
+use crate::objects::{Stream, StreamId};
 use crate::resp::Reply;
 
 type Answer = Result<Reply, CommandError>;

@@ -1,11 +1,10 @@
 //! XREADGROUP and XACK.
 
-use super::id::StreamId;
-use super::object::Stream;
 use super::read::{ReadQuery, entry_reply};
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
+use crate::objects::{Stream, StreamId};
 use crate::resp::Reply;
 
 type Answer = Result<Reply, CommandError>;

@@ -1,12 +1,11 @@
 //! XGROUP.
 
-use super::id::StreamId;
-use super::object::Stream;
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keyspace::{Kind, Value};
 use crate::number;
+use crate::objects::{Stream, StreamId};
 use crate::resp::Reply;
 
 type Answer = Result<Reply, CommandError>;

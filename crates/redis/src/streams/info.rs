@@ -1,14 +1,12 @@
 //! XINFO.
 
-use super::group::{Consumer, ConsumerGroup};
 use super::groups::{no_group, unknown_option};
-use super::id::StreamId;
-use super::object::Stream;
 use super::read::entry_reply;
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::number;
+use crate::objects::{Consumer, ConsumerGroup, Stream, StreamId};
 use crate::resp::Reply;
 
 type Answer = Result<Reply, CommandError>;

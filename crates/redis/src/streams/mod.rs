@@ -2,9 +2,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what is an ID? | `id` |
-//! | what is kept of a stream, and in which rows? | `object`, `rows` |
-//! | what is kept of a group, its consumers and what they did not acknowledge? | `group` |
+//! | what is kept of a stream and of its groups? | [`crate::objects`] |
 //! | XADD, XTRIM, XDEL, XSETID | `write`, `trim` |
 //! | XRANGE, XREVRANGE, XLEN, XREAD | `read` |
 //! | XREADGROUP, XACK | `consume` |
@@ -12,22 +10,15 @@
 
 mod claims;
 mod consume;
-mod group;
 mod groups;
-mod id;
 mod info;
-mod object;
 mod read;
-mod rows;
 mod trim;
 mod write;
 
-pub use group::{Consumer, ConsumerGroup, Delivery};
-pub use id::StreamId;
-pub use object::{Stream, StreamHead};
 pub(crate) use read::{resolved, wait_millis};
 
-use crate::table::{CommandSpec, Flags, Group, Keys, data};
+use crate::spec::{CommandSpec, Flags, Group, Keys, data};
 
 const WRITE: Flags = Flags::WRITE;
 const ADD: Flags = Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST);

@@ -1,13 +1,12 @@
 //! XRANGE, XREVRANGE, XLEN, XREAD.
 
-use super::id::StreamId;
-use super::object::Stream;
-use super::rows;
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keyspace::{Keyspace, Value};
 use crate::number;
+use crate::objects::stream::rows;
+use crate::objects::{Stream, StreamId};
 use crate::resp::Reply;
 
 type Answer = Result<Reply, CommandError>;

@@ -1,10 +1,9 @@
 //! MAXLEN and MINID: which entries of a stream's beginning go.
 
-use super::id::StreamId;
-use super::object::Stream;
 use crate::command::Command;
 use crate::error::CommandError;
 use crate::number;
+use crate::objects::{Stream, StreamId};
 
 /// Entries that Redis keeps in one node: with `~` only whole ones go.
 const NODE_ENTRIES: usize = 100;

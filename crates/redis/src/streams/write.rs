@@ -1,12 +1,13 @@
 //! XADD, XTRIM, XDEL, XSETID.
 
-use super::id::{NewId, StreamId};
-use super::rows;
 use super::trim::Trim;
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::number;
+use crate::objects::StreamId;
+use crate::objects::stream::id::NewId;
+use crate::objects::stream::rows;
 use crate::resp::Reply;
 
 type Answer = Result<Reply, CommandError>;
@@ -44,7 +45,7 @@ pub fn xadd(context: &mut Context<'_>, command: &Command) -> Answer {
     let id = match context.stream(key)? {
         Some(stream) => stream.choose_id(wanted, now)?,
         None if !makes_key => return Ok(Reply::Null),
-        None => super::Stream::default().choose_id(wanted, now)?,
+        None => crate::objects::Stream::default().choose_id(wanted, now)?,
     };
     let packed = rows::pack_fields(command.args_from(place + 1));
     let stream = context.stream_or_new(key)?;

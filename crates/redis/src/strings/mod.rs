@@ -8,7 +8,7 @@ mod set;
 
 pub(crate) use ranges::clamp;
 
-use crate::table::{CommandSpec, Flags, Group, Keys, data};
+use crate::spec::{CommandSpec, Flags, Group, Keys, data};
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENYOOM);
 const FAST_WRITE: Flags = WRITE.and(Flags::FAST);

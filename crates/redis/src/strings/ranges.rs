@@ -1,8 +1,8 @@
 //! Parts of a string.
 
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::number;
 use crate::resp::{Limits, Reply};
 

@@ -1,8 +1,8 @@
 //! SET and its kin.
 
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keyspace::Value;
 use crate::number;
 use crate::resp::Reply;

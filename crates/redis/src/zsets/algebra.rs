@@ -1,11 +1,11 @@
 //! Unions, intersections and differences, of sorted sets and of sets, whose members score 1.
 
-use super::ZSet;
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keyspace::Value;
 use crate::number;
+use crate::objects::ZSet;
 use crate::resp::Reply;
 
 type Answer = Result<Reply, CommandError>;

@@ -2,8 +2,8 @@
 
 use super::commands::{popped_of_many, take};
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::lists::blocking::timeout_millis;
 use crate::resp::Reply;
 

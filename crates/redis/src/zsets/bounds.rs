@@ -1,9 +1,9 @@
 //! Ranges of ranks, scores and members, as arguments say them.
 
-use super::ZSet;
-use super::order::Scored;
 use crate::error::CommandError;
 use crate::number;
+use crate::objects::ZSet;
+use crate::objects::zset::order::Scored;
 use crate::strings::clamp;
 
 /// A range of a sorted set.

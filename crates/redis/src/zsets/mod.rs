@@ -4,13 +4,9 @@ mod algebra;
 mod blocking;
 mod bounds;
 mod commands;
-mod object;
-mod order;
 mod ranges;
 
-pub use object::ZSet;
-
-use crate::table::{CommandSpec, Flags, Group, Keys, data};
+use crate::spec::{CommandSpec, Flags, Group, Keys, data};
 use commands as run;
 pub(crate) use commands::zadd;
 

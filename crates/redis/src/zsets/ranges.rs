@@ -1,13 +1,13 @@
 //! Ranges: counted, shown, stored and removed.
 
-use super::ZSet;
 use super::bounds::Range;
-use super::order::Scored;
 use crate::command::Command;
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::execute::Context;
 use crate::keyspace::Value;
 use crate::number;
+use crate::objects::ZSet;
+use crate::objects::zset::order::Scored;
 use crate::resp::Reply;
 
 type Answer = Result<Reply, CommandError>;

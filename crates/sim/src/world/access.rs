@@ -5,6 +5,7 @@ use manxdb_core::{Core, Digest, LocalTime, Nanos, NodeId};
 
 use super::World;
 use crate::counters::Counters;
+use crate::driver::Outside;
 use crate::explain::Step;
 use crate::node::Node;
 use crate::system::{RecordOf, System};
@@ -13,6 +14,14 @@ use crate::topology::Topology;
 use crate::trace::Trace;
 
 impl<S: System> World<S> {
+    /// The world as the workload has it, for scripts without a driver.
+    pub fn outside(&mut self) -> Outside<'_, S> {
+        Outside {
+            nodes: &self.nodes,
+            shared: &mut self.shared,
+        }
+    }
+
     /// Virtual time.
     pub fn now(&self) -> SimTime {
         self.shared.now

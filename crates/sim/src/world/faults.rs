@@ -2,10 +2,11 @@
 
 use manxdb_core::NodeId;
 
-use super::pending::Pending;
 use super::{Failure, World};
+use crate::driver::Driver;
 use crate::fault::{Between, Fault, FaultKind, Group, Plan};
-use crate::system::{Driver, System};
+use crate::pending::Pending;
+use crate::system::System;
 use crate::topology::{Link, Ppm, Topology};
 use crate::trace::Kind;
 

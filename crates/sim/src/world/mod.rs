@@ -9,8 +9,6 @@
 mod access;
 mod faults;
 mod options;
-mod outside;
-mod pending;
 mod run;
 mod step;
 
@@ -21,19 +19,18 @@ use manxdb_core::{Actions, Core, NodeId};
 
 use crate::clock::Clock;
 use crate::counters::Counters;
+use crate::driver::Shared;
+use crate::explain::Steps;
 use crate::fault::Fault;
 use crate::network::Network;
 use crate::node::Node;
+use crate::pending::{Held, Pending};
 use crate::streams::{self, Purpose};
 use crate::system::System;
 use crate::time::SimTime;
 use crate::trace::Trace;
 
 pub use options::{AfterPause, ClockOptions, WorldOptions};
-pub use outside::Outside;
-use outside::Shared;
-use pending::Held;
-pub(crate) use pending::Pending;
 
 /// A run went wrong: a core's own check failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -88,7 +85,11 @@ impl<S: System> World<S> {
         let nodes = nodes.collect();
         let mut world = Self {
             nodes,
-            shared: Shared::new(&options),
+            shared: Shared::new(
+                options.seed,
+                options.client_delay,
+                Steps::new(options.explain),
+            ),
             network: Network::new(seed, options.topology.clone(), options.transport),
             costs,
             faults: Vec::new(),

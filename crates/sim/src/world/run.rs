@@ -2,12 +2,13 @@
 
 use manxdb_core::{Core, Event, Message, Nanos, NodeId, Weight};
 
-use super::pending::Pending;
 use super::step::Arrival;
 use super::{AfterPause, Failure, World};
 use crate::cost::CostModel;
+use crate::driver::{Driver, NoDriver};
 use crate::explain::Trigger;
-use crate::system::{Driver, NoDriver, System};
+use crate::pending::Pending;
+use crate::system::System;
 use crate::time::SimTime;
 use crate::trace::{Kind, Row};
 

@@ -2,10 +2,10 @@
 
 use manxdb_core::{Action, ActionOf, Core, EventOf, Message, Nanos, NodeId};
 
-use super::pending::{Held, Pending};
 use super::{Failure, World};
 use crate::explain::{Step, Trigger};
 use crate::network::Fate;
+use crate::pending::{Held, Pending};
 use crate::system::System;
 use crate::time::SimTime;
 use crate::trace::Kind;

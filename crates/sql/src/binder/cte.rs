@@ -3,13 +3,13 @@
 use sqlparser::ast;
 
 use super::Binder;
-use super::query::{Bound, BoundQuery, collations, finish};
+use super::query::{Bound, collations, finish};
 use super::scope::same_name;
 use super::set_operation::different_widths;
 use crate::catalog::Column;
 use crate::error::{SqlError, SqlResult};
-use crate::planner::physical::{Node, Recursive};
-use crate::planner::walk;
+use crate::plan::physical::{Node, Recursive};
+use crate::plan::{BoundQuery, walk};
 use crate::types::ColumnMeta;
 
 /// Common table expressions bound inside each other.

@@ -9,13 +9,12 @@ use super::Binder;
 use super::from::{FromState, Part, TABLES_MAX};
 use super::query::{Bound, finish};
 use super::scope::{Frame, FrameColumn, column_expr, same_name};
-use super::select::SelectParts;
 use super::subquery::plan_of_query;
 use crate::catalog::View;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, ExprKind};
-use crate::planner::logical::{Hints, Leaf, Source, Tree};
-use crate::planner::walk;
+use crate::plan::logical::{Hints, Leaf, Source, Tree};
+use crate::plan::select::SelectParts;
+use crate::plan::{Expr, ExprKind, walk};
 use crate::types::{ColumnMeta, DataType};
 
 /// Views and derived tables inside each other.

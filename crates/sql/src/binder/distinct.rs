@@ -1,11 +1,9 @@
 //! What ORDER BY may read of a SELECT DISTINCT.
 
-use super::aggregate::AggregateKind;
 use super::scope::FrameColumn;
-use super::select::SelectParts;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, ExprKind};
-use crate::planner::walk;
+use crate::plan::select::SelectParts;
+use crate::plan::{AggregateKind, Expr, ExprKind, walk};
 
 /// What DISTINCT drops cannot decide the order: sort keys are made of what is selected.
 ///

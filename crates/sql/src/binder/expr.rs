@@ -6,7 +6,8 @@ use super::aggregate::aggregate_kind;
 use super::literal::bind_literal;
 use super::{Binder, types as type_names};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{CompareOp, Expr, ExprKind, result_collation};
+use crate::expr::result_collation;
+use crate::plan::{CompareOp, Expr, ExprKind};
 use crate::types::{Collation, DataType, Date, DateTime, Value};
 
 /// How deep expressions may nest; the parser has its own bound.

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use sqlparser::ast;
 
+use super::Binder;
 use super::derived::alias_columns;
 use super::generated::held_by_indexes;
+use super::modify::ModifyTable;
 use super::scope::{FrameColumn, column_expr, same_name};
-use super::{Binder, TableRead};
 use crate::catalog::Table;
 use crate::error::{SqlError, SqlResult};
-use crate::planner::ModifyTable;
-use crate::planner::logical::{Group, Hints, Leaf, Source, Tree};
+use crate::plan::TableRead;
+use crate::plan::logical::{Group, Hints, Leaf, Source, Tree};
 
 /// Tables of one join, MySQL's limit.
 pub(super) const TABLES_MAX: usize = 61;

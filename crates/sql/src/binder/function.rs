@@ -9,10 +9,9 @@ use super::literal::text_literal;
 use super::scope::ColumnName;
 use crate::catalog::{ColumnDefault, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, ExprKind};
-use crate::functions;
-use crate::types::SqlMode;
-use crate::types::{DataType, Value};
+use crate::expr::functions;
+use crate::plan::{Expr, ExprKind};
+use crate::types::{DataType, SqlMode, Value};
 
 /// Functions that compare their arguments as character strings, so that these need a collation in
 /// common. Those that only join strings, like CONCAT, do not.

@@ -3,9 +3,8 @@
 use super::{BindContext, Scope, bind_definition};
 use crate::catalog::{Generated, GeneratedKind, Table};
 use crate::error::SqlResult;
-use crate::expr::{Expr, ExprKind};
 use crate::parser::{parse_expression, stored_mode};
-use crate::planner::walk;
+use crate::plan::{Expr, ExprKind, walk};
 use crate::types::DataType;
 
 /// Functions whose answer depends on the session's time zone whatever they are given.

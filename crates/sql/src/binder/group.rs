@@ -1,13 +1,12 @@
 //! Expressions over groups: what the select list, HAVING and ORDER BY may read after grouping.
 
-use super::aggregate::{AggregateCall, CALL_BASE, WINDOW_BASE};
+use super::aggregate::{CALL_BASE, WINDOW_BASE};
 use super::scope::{FrameColumn, column_expr};
-use super::select::SelectParts;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{CompareOp, Expr, ExprKind};
-use crate::planner::logical::{Group, Tree};
-use crate::planner::physical::JoinKind;
-use crate::planner::walk;
+use crate::plan::logical::{Group, Tree};
+use crate::plan::physical::JoinKind;
+use crate::plan::select::SelectParts;
+use crate::plan::{AggregateCall, CompareOp, Expr, ExprKind, walk};
 
 /// Whether an aggregate or window result is inside.
 pub(crate) fn has_call(expr: &Expr) -> bool {
@@ -284,8 +283,8 @@ fn is_fixed(expr: &Expr) -> bool {
     constant && !walk::is_volatile(expr)
 }
 
-fn add_key_columns(leaf: &crate::planner::logical::Leaf, known: &mut Vec<usize>) {
-    let crate::planner::logical::Source::Stored(table) = &leaf.source else {
+fn add_key_columns(leaf: &crate::plan::logical::Leaf, known: &mut Vec<usize>) {
+    let crate::plan::logical::Source::Stored(table) = &leaf.source else {
         return;
     };
     let has = |at: usize, known: &[usize]| known.contains(&(leaf.slots.start + at));

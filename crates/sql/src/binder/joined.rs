@@ -6,10 +6,10 @@ use super::Binder;
 use super::from::{FromState, Part, is_lateral};
 use super::scope::{ColumnName, Frame, FrameColumn, same_name};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{CompareOp, Expr};
+use crate::plan::logical::{Member, Tree};
+use crate::plan::physical::JoinKind;
+use crate::plan::{CompareOp, Expr};
 use crate::planner::alternatives;
-use crate::planner::logical::{Member, Tree};
-use crate::planner::physical::JoinKind;
 
 impl Binder<'_> {
     pub(super) fn bind_joined(

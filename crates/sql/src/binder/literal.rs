@@ -4,9 +4,8 @@ use std::str::FromStr;
 
 use sqlparser::ast;
 
-use super::aggregate::bigint;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::Expr;
+use crate::plan::Expr;
 use crate::types::{Collation, DataType, Decimal, Value};
 
 /// Binds a constant that is not a placeholder.
@@ -55,10 +54,10 @@ fn number(digits: &str) -> SqlResult<Expr> {
     }
     if !digits.contains('.') {
         if let Ok(value) = digits.parse::<i64>() {
-            return Ok(Expr::literal(Value::Int(value), bigint(false)));
+            return Ok(Expr::literal(Value::Int(value), DataType::BIGINT));
         }
         if let Ok(value) = digits.parse::<u64>() {
-            return Ok(Expr::literal(Value::UInt(value), bigint(true)));
+            return Ok(Expr::literal(Value::UInt(value), DataType::BIGINT_UNSIGNED));
         }
     }
     let value =

@@ -1,9 +1,10 @@
 //! Names and types resolved against one catalog snapshot.
 //!
 //! A [`Binder`] walks `sqlparser`'s tree with a stack of [`scope::Frame`]s, one a query level.
-//! FROM becomes a [`crate::planner::logical::Group`] of tables over one wide row, a SELECT
-//! becomes [`select::SelectParts`]; subqueries are planned as soon as they are bound, except the
-//! plain ones, which merge into the enclosing group.
+//! FROM becomes a [`crate::plan::logical::Group`] of tables over one wide row, a SELECT
+//! becomes [`crate::plan::select::SelectParts`]; subqueries are planned as soon as they are bound,
+//! except the plain ones, which merge into the enclosing group. [`plan_query`] and [`plan_modify`]
+//! give the whole plan.
 
 mod aggregate;
 mod cte;
@@ -21,10 +22,10 @@ mod names;
 mod operator;
 mod order;
 mod predicate;
-pub(crate) mod query;
+mod query;
 mod reference;
 mod scope;
-pub(crate) mod select;
+mod select;
 mod semi_join;
 mod set_operation;
 mod subquery;
@@ -34,46 +35,20 @@ mod window;
 mod window_frame;
 mod window_name;
 
-pub use aggregate::{AggregateCall, AggregateKind};
-pub use scope::{Scope, ScopeColumn};
-pub use window::{FrameBound, RangeBound, WindowCall, WindowFrame, WindowKind};
-pub(crate) use window_frame::illegal_distance;
-
-pub(crate) use aggregate::bigint;
 pub(crate) use literal::{bit_bytes, hex_bytes};
-
-use std::sync::Arc;
+pub use modify::{ModifyPlan, ModifyTable, plan_modify};
+pub use query::plan_query;
+pub use scope::{Scope, ScopeColumn};
 
 use sqlparser::ast;
 
-use crate::catalog::{Catalog, Table, TableId};
+use crate::catalog::{Catalog, VirtualTables};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::Expr;
-use crate::planner::Locking;
-use crate::types::SqlMode;
-use crate::types::{Collation, DataType, Row, TextSize};
+use crate::plan::{Expr, Locking, TableRead};
+use crate::types::{Collation, DataType, SqlMode};
 use cte::Cte;
 use manxdb_txn::ReadMode;
 use scope::Frame;
-
-/// Tables whose rows are computed: `information_schema`, `performance_schema`, mysql.
-pub trait VirtualTables {
-    /// Shape of `database.name`; every name that is not stored, in any case.
-    fn table(&self, database: &str, name: &str) -> Option<Arc<Table>>;
-    /// Its rows, as the session may see them.
-    ///
-    /// # Errors
-    /// Whatever computing them meets.
-    fn rows(&self, database: &str, name: &str) -> SqlResult<Vec<Row>>;
-    /// Type of `@@name`, for result metadata; text unless the session knows better.
-    fn variable_type(&self, name: &str, collation: Collation) -> DataType {
-        let _ = name;
-        DataType::Text {
-            size: TextSize::Normal,
-            collation,
-        }
-    }
-}
 
 /// What binding depends on.
 #[derive(Clone, Copy)]
@@ -138,9 +113,6 @@ pub fn bind_definition(
     }
     Err(SqlError::not_supported(format!("a subquery in a {place}")))
 }
-
-/// A stored table that is read: identity, database, name.
-pub type TableRead = (TableId, String, String);
 
 /// The state of binding one statement.
 pub(crate) struct Binder<'a> {

@@ -3,9 +3,8 @@
 use sqlparser::ast;
 
 use super::Binder;
-use super::aggregate::bigint;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{BinaryOp, CompareOp, Expr, ExprKind};
+use crate::plan::{BinaryOp, CompareOp, Expr, ExprKind};
 use crate::types::{DataType, Decimal, Value};
 
 impl Binder<'_> {
@@ -21,7 +20,7 @@ impl Binder<'_> {
             && let ast::Value::Number(digits, _) = &value.value
         {
             if digits == "9223372036854775808" {
-                return Ok(Expr::literal(Value::Int(i64::MIN), bigint(false)));
+                return Ok(Expr::literal(Value::Int(i64::MIN), DataType::BIGINT));
             }
             let mut literal = self.bind_value(&value.value)?;
             negate_literal(&mut literal);

@@ -3,13 +3,11 @@
 use sqlparser::ast;
 
 use super::Binder;
-use super::aggregate::bigint;
-use super::query::BoundQuery;
 use super::scope::{AliasUse, Frame, FrameColumn, column_expr};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, ExprKind};
-use crate::planner::physical::{Limit, Node, SortKey};
-use crate::types::Value;
+use crate::plan::physical::{Limit, Node, SortKey};
+use crate::plan::{BoundQuery, Expr, ExprKind};
+use crate::types::{DataType, Value};
 
 /// Whether a sort key descends.
 pub(crate) fn descending(key: &ast::OrderByExpr) -> bool {
@@ -107,13 +105,13 @@ impl Binder<'_> {
 
     pub(crate) fn bind_count(&mut self, expr: &ast::Expr) -> SqlResult<Expr> {
         let mut bound = self.bind_scalar(expr)?;
-        self.infer(&mut bound, &bigint(true));
+        self.infer(&mut bound, &DataType::BIGINT_UNSIGNED);
         match &bound.kind {
             ExprKind::Param(_) | ExprKind::Literal(Value::UInt(_)) => Ok(bound),
             ExprKind::Literal(Value::Int(number)) if *number >= 0 => Ok(bound),
-            ExprKind::Literal(Value::Decimal(_)) if !expr.to_string().contains('.') => {
-                Ok(Expr::literal(Value::UInt(u64::MAX), bigint(true)))
-            }
+            ExprKind::Literal(Value::Decimal(_)) if !expr.to_string().contains('.') => Ok(
+                Expr::literal(Value::UInt(u64::MAX), DataType::BIGINT_UNSIGNED),
+            ),
             _ => Err(SqlError::syntax(format!("near '{expr}'"))),
         }
     }

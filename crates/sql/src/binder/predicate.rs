@@ -4,14 +4,13 @@ use sqlparser::ast;
 
 use super::Binder;
 use super::expr::operand_columns;
-use super::query::BoundQuery;
 use super::scope::{column_expr, seen_from};
 use super::select::output;
 use super::subquery::plan_of_query;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{CompareOp, Expr, ExprKind, result_collation};
-use crate::planner::physical::Node;
-use crate::planner::walk;
+use crate::expr::result_collation;
+use crate::plan::physical::Node;
+use crate::plan::{BoundQuery, CompareOp, Expr, ExprKind, walk};
 use crate::types::{Collation, DataType, Value};
 
 /// BETWEENs inside each other.

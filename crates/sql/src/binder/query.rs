@@ -2,13 +2,12 @@
 
 use sqlparser::ast;
 
-use super::Binder;
 use super::order::order_keys;
-use super::select::SelectParts;
+use super::{BindContext, Binder};
 use crate::error::{SqlError, SqlResult};
-use crate::planner::physical::Node;
+use crate::plan::select::SelectParts;
+use crate::plan::{BoundQuery, Plan, walk};
 use crate::planner::select::plan_select;
-use crate::planner::walk;
 use crate::types::{Collation, ColumnMeta, DataType};
 
 /// Operators above each other in a plan.
@@ -16,15 +15,6 @@ const PLAN_DEPTH_MAX: usize = 300;
 /// Queries bound for one statement. Views and common table expressions are bound wherever they
 /// are named, so that few of them can stand for very many.
 const QUERIES_MAX: usize = 4096;
-
-/// A bound query whose operators are chosen.
-#[derive(Debug)]
-pub(crate) struct BoundQuery {
-    pub node: Node,
-    pub columns: Vec<ColumnMeta>,
-    /// Rows expected.
-    pub rows: f64,
-}
 
 /// A bound query; a single SELECT is still open to being merged.
 #[derive(Debug)]
@@ -71,6 +61,24 @@ pub(crate) fn finish(bound: Bound) -> SqlResult<BoundQuery> {
         ));
     }
     Ok(query)
+}
+
+/// Plans a whole query expression (SELECT, UNION, VALUES, WITH where supported).
+///
+/// # Errors
+/// Binding errors; 1235 for what is not supported.
+pub fn plan_query(context: &BindContext<'_>, query: &ast::Query) -> SqlResult<Plan> {
+    let mut binder = Binder::new(context);
+    let bound = binder.bind_query(query)?;
+    Ok(Plan {
+        columns: bound.columns,
+        param_types: binder.params,
+        correlated: false,
+        tables: binder.tables,
+        locking: binder.locking,
+        read_mode: binder.read_mode,
+        root: bound.node,
+    })
 }
 
 impl Binder<'_> {

@@ -5,7 +5,7 @@ use sqlparser::ast;
 use super::Binder;
 use super::scope::{ColumnName, seen_from};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, ExprKind};
+use crate::plan::{Expr, ExprKind};
 use crate::types::{DataType, TextSize};
 
 /// The last number of a parameter, as many as the protocol can count.

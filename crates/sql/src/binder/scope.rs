@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use crate::catalog::Table;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, ExprKind};
-use crate::planner::walk;
+use crate::plan::{Expr, ExprKind, walk};
 use crate::types::DataType;
 
-use super::aggregate::AggregateCall;
-use super::window::WindowCall;
+use crate::plan::AggregateCall;
+use crate::plan::window::WindowCall;
 
 /// Columns that names may refer to, in row order; `outer` is the enclosing query's scope.
 #[derive(Debug, Clone, Default)]

@@ -1,62 +1,18 @@
 //! One SELECT, up to the point where its operators are chosen.
 
-use std::sync::Arc;
-
 use sqlparser::ast;
 
 use super::Binder;
-use super::aggregate::{AggregateCall, AggregateKind};
 use super::from::FromState;
 use super::scope::{AliasUse, Frame, FrameColumn, Having, same_name};
-use super::window::{WindowCall, reads_window};
+use super::window::reads_window;
 use crate::catalog::Table;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, ExprKind};
+use crate::plan::logical::Group;
+use crate::plan::select::{Output, SelectParts};
+use crate::plan::{AggregateKind, Expr, ExprKind};
 use crate::planner::alternatives;
-use crate::planner::logical::Group;
-use crate::planner::physical::Limit;
 use crate::types::ColumnMeta;
-
-/// A bound SELECT.
-#[derive(Debug)]
-pub(crate) struct SelectParts {
-    pub group: Group,
-    /// Slots of the wide row.
-    pub width: usize,
-    pub outputs: Vec<Output>,
-    /// GROUP BY, over the wide row.
-    pub keys: Vec<Expr>,
-    pub calls: Vec<AggregateCall>,
-    /// The query has groups: what follows reads `keys ‖ calls`.
-    pub aggregated: bool,
-    pub rollup: bool,
-    pub having: Vec<Expr>,
-    pub windows: Vec<WindowCall>,
-    pub distinct: bool,
-    pub order: Vec<(Expr, bool)>,
-    pub limit: Option<Limit>,
-    /// See [`super::BindContext::for_view`].
-    pub for_view: bool,
-}
-
-/// A column of the result.
-#[derive(Debug, Clone)]
-pub(crate) struct Output {
-    pub expr: Expr,
-    pub meta: ColumnMeta,
-    pub origin: Option<(Arc<Table>, usize)>,
-}
-
-impl SelectParts {
-    /// Only FROM, WHERE and a select list; an ORDER BY without LIMIT means nothing to the outside.
-    pub fn is_plain(&self) -> bool {
-        !self.aggregated
-            && self.windows.is_empty()
-            && self.having.is_empty()
-            && !self.distinct
-            && self.limit.is_none()
-    }
-}
 
 impl Binder<'_> {
     /// Binds a SELECT with the ORDER BY and LIMIT that follow it.
@@ -400,35 +356,23 @@ fn name_as_defined(expr: &ast::Expr, meta: &mut ColumnMeta) {
 
 /// A result column with the metadata clients see.
 pub(crate) fn output(expr: Expr, name: String, columns: &[FrameColumn]) -> Output {
-    let mut meta = ColumnMeta {
-        schema: String::new(),
-        table: String::new(),
-        org_table: String::new(),
-        name,
-        org_name: String::new(),
-        ty: expr.ty.clone(),
-        not_null: !expr.nullable,
-        primary_key: false,
-        unique_key: false,
-        multiple_key: false,
-        auto_increment: false,
-    };
-    let column = match expr.kind {
+    let mut output = Output::computed(expr, name);
+    let column = match output.expr.kind {
         ExprKind::Column(slot) => columns
             .iter()
             .find(|column| matches!(column.expr.kind, ExprKind::Column(s) if s == slot)),
         _ => None,
     };
-    let mut origin = None;
     if let Some(column) = column {
+        let meta = &mut output.meta;
         meta.table = column.table.clone().unwrap_or_default();
         meta.org_name.clone_from(&column.name);
         if let Some((table, at)) = &column.origin {
-            describe_base(&mut meta, table, *at);
-            origin = Some((table.clone(), *at));
+            describe_base(meta, table, *at);
+            output.origin = Some((table.clone(), *at));
         }
     }
-    Output { expr, meta, origin }
+    output
 }
 
 fn describe_base(meta: &mut ColumnMeta, table: &Table, at: usize) {

@@ -4,19 +4,17 @@
 use sqlparser::ast;
 
 use super::Binder;
-use super::aggregate::bigint;
 use super::query::{Bound, collations, finish};
 use super::scope::column_expr;
-use super::select::SelectParts;
 use super::subquery::{Nested, check_in};
 use crate::error::SqlResult;
-use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::plan::logical::{Hints, Leaf, Member, Source, Tree};
+use crate::plan::physical::{JoinKind, Limit, Node};
+use crate::plan::select::SelectParts;
+use crate::plan::{CompareOp, Expr, ExprKind, walk};
 use crate::planner::alternatives;
 use crate::planner::join::family;
-use crate::planner::logical::{Hints, Leaf, Member, Source, Tree};
-use crate::planner::physical::{JoinKind, Limit, Node};
-use crate::planner::walk;
-use crate::types::Value;
+use crate::types::{DataType, Value};
 
 impl Binder<'_> {
     /// Binds WHERE into the group; EXISTS and IN that are plain become semi-joins.
@@ -271,7 +269,7 @@ fn join_semi(
         // Both sides were typed when bound; comparing cannot fail where `=` is defined.
         match Expr::compare(CompareOp::Eq, value, output) {
             Ok(condition) => on.push(condition),
-            Err(_) => on.push(Expr::literal(Value::Int(0), bigint(false))),
+            Err(_) => on.push(Expr::literal(Value::Int(0), DataType::BIGINT)),
         }
     }
     outer.width += inner.width;

@@ -4,12 +4,12 @@
 use sqlparser::ast;
 
 use super::Binder;
-use super::query::{BoundQuery, collations, finish};
+use super::query::{collations, finish};
 use super::scope::column_expr;
 use super::select::output;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::Expr;
-use crate::planner::physical::{Node, SetOp, SetOperation};
+use crate::plan::physical::{Node, SetOp, SetOperation};
+use crate::plan::{BoundQuery, Expr};
 use crate::types::{self, Collation, ColumnMeta, DataType};
 
 /// Operands beyond which a UNION is no more kept as written, a tree as deep as they are many.

@@ -3,18 +3,15 @@
 use sqlparser::ast;
 
 use super::Binder;
-use super::aggregate::bigint;
 use super::expr::operand_columns;
 use super::operator::compare_op;
 use super::predicate::row_items;
-use super::query::{Bound, BoundQuery, finish};
+use super::query::{Bound, finish};
 use super::scope::column_expr;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{CompareOp, Expr, ExprKind};
-use crate::planner::Plan;
-use crate::planner::physical::Node;
-use crate::planner::walk;
-use crate::types::{Collation, ColumnMeta};
+use crate::plan::physical::Node;
+use crate::plan::{BoundQuery, CompareOp, Expr, ExprKind, Plan, walk};
+use crate::types::{Collation, ColumnMeta, DataType};
 
 /// A bound subquery and whether it reads rows of enclosing queries.
 pub(crate) struct Nested {
@@ -134,7 +131,7 @@ impl Binder<'_> {
         let plan = Self::nested_plan(nested)?;
         Ok(Expr {
             kind: ExprKind::Exists(Box::new(plan)),
-            ty: bigint(false),
+            ty: DataType::BIGINT,
             nullable: false,
         })
     }
@@ -160,7 +157,7 @@ impl Binder<'_> {
                 plan: Box::new(plan),
                 collations,
             },
-            ty: bigint(false),
+            ty: DataType::BIGINT,
             nullable: true,
         };
         Ok(if negated { Expr::not(test) } else { test })
@@ -199,7 +196,7 @@ impl Binder<'_> {
                 all,
                 collation: collation_of(&comparison),
             },
-            ty: bigint(false),
+            ty: DataType::BIGINT,
             nullable: true,
         })
     }
@@ -230,7 +227,7 @@ pub(super) fn plan_of_query(query: BoundQuery, correlated: bool) -> Plan {
         param_types: Vec::new(),
         correlated,
         tables: Vec::new(),
-        locking: crate::planner::Locking::None,
+        locking: crate::plan::Locking::None,
         read_mode: manxdb_txn::ReadMode::Plain,
         root: query.node,
     }

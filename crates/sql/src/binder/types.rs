@@ -3,10 +3,9 @@
 use sqlparser::ast;
 
 use super::Binder;
-use super::aggregate::bigint;
 use super::literal::text_literal;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, ExprKind};
+use crate::plan::{Expr, ExprKind};
 use crate::types::{Collation, DataType, TextSize, Value};
 
 impl Binder<'_> {
@@ -225,8 +224,10 @@ fn cast_type(
             })
     };
     Ok(match data_type {
-        D::Signed | D::SignedInteger | D::Int(_) | D::Integer(_) | D::BigInt(_) => bigint(false),
-        D::Unsigned | D::UnsignedInteger | D::IntUnsigned(_) | D::BigIntUnsigned(_) => bigint(true),
+        D::Signed | D::SignedInteger | D::Int(_) | D::Integer(_) | D::BigInt(_) => DataType::BIGINT,
+        D::Unsigned | D::UnsignedInteger | D::IntUnsigned(_) | D::BigIntUnsigned(_) => {
+            DataType::BIGINT_UNSIGNED
+        }
         D::Decimal(info) | D::Numeric(info) | D::Dec(info) => decimal(info)?,
         D::Float(_) | D::Float4 => DataType::FLOAT,
         D::Double(_) | D::DoublePrecision | D::Real | D::Float8 => DataType::DOUBLE,

@@ -3,13 +3,12 @@
 use sqlparser::ast;
 
 use super::Binder;
-use super::query::BoundQuery;
 use super::scope::{Frame, column_expr};
 use super::select::output;
 use super::set_operation::alike;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::Expr;
-use crate::planner::physical::Node;
+use crate::plan::physical::Node;
+use crate::plan::{BoundQuery, Expr};
 use crate::types::{self, DataType};
 
 impl Binder<'_> {

@@ -3,136 +3,13 @@
 use sqlparser::ast;
 
 use super::Binder;
-use super::aggregate::{AggregateCall, AggregateKind, WINDOW_BASE, aggregate_kind, bigint};
+use super::aggregate::{WINDOW_BASE, aggregate_kind};
 use super::scope::{column_expr, same_name};
 use super::window_name::{NamedWindow, inherit, undefined};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::Expr;
-use crate::planner::walk;
+use crate::plan::window::{FrameBound, WindowCall, WindowFrame, WindowKind};
+use crate::plan::{AggregateKind, Expr, walk};
 use crate::types::{DataType, common_type};
-
-/// Which window function.
-#[derive(Debug, Clone)]
-pub enum WindowKind {
-    /// `ROW_NUMBER`.
-    RowNumber,
-    /// RANK.
-    Rank,
-    /// `DENSE_RANK`.
-    DenseRank,
-    /// `PERCENT_RANK`.
-    PercentRank,
-    /// `CUME_DIST`.
-    CumeDist,
-    /// NTILE(n).
-    Ntile,
-    /// LAG: value, offset, default.
-    Lag,
-    /// LEAD.
-    Lead,
-    /// `FIRST_VALUE`.
-    FirstValue,
-    /// `LAST_VALUE`.
-    LastValue,
-    /// `NTH_VALUE`.
-    NthValue,
-    /// An aggregate over the frame.
-    Aggregate(AggregateCall),
-}
-
-/// A bound of a frame.
-#[derive(Debug, Clone)]
-pub enum FrameBound {
-    /// UNBOUNDED PRECEDING or FOLLOWING.
-    Unbounded,
-    /// CURRENT ROW.
-    Current,
-    /// `n PRECEDING`, in rows.
-    Preceding(Expr),
-    /// `n FOLLOWING`, in rows.
-    Following(Expr),
-    /// A distance in values of the one ORDER BY expression.
-    Range(Box<RangeBound>),
-}
-
-/// Where a frame of RANGE with a distance ends.
-#[derive(Debug, Clone)]
-pub struct RangeBound {
-    /// The distance as written, which must be neither NULL nor negative.
-    pub distance: Expr,
-    /// The current row's ORDER BY value, moved by the distance.
-    pub limit: Expr,
-}
-
-/// The rows an aggregate sees.
-#[derive(Debug, Clone)]
-pub struct WindowFrame {
-    /// ROWS; otherwise RANGE, where peers belong together.
-    pub rows: bool,
-    /// First row.
-    pub start: FrameBound,
-    /// Last row.
-    pub end: FrameBound,
-}
-
-/// A window function call.
-#[derive(Debug, Clone)]
-pub struct WindowCall {
-    /// Function.
-    pub kind: WindowKind,
-    /// Arguments of non-aggregates.
-    pub arguments: Vec<Expr>,
-    /// PARTITION BY.
-    pub partition: Vec<Expr>,
-    /// ORDER BY; true for DESC.
-    pub order: Vec<(Expr, bool)>,
-    /// Frame.
-    pub frame: WindowFrame,
-    /// Result type.
-    pub ty: DataType,
-}
-
-impl WindowCall {
-    /// Shows the expressions inside.
-    pub fn for_each_expr(&self, each: &mut dyn FnMut(&Expr)) {
-        if let WindowKind::Aggregate(call) = &self.kind {
-            call.for_each_expr(each);
-        }
-        self.arguments.iter().for_each(&mut *each);
-        self.partition.iter().for_each(&mut *each);
-        self.order.iter().for_each(|(expr, _)| each(expr));
-        for bound in [&self.frame.start, &self.frame.end] {
-            match bound {
-                FrameBound::Preceding(expr) | FrameBound::Following(expr) => each(expr),
-                FrameBound::Range(range) => {
-                    each(&range.distance);
-                    each(&range.limit);
-                }
-                FrameBound::Unbounded | FrameBound::Current => {}
-            }
-        }
-    }
-
-    /// As [`Self::for_each_expr`], to change them.
-    pub fn for_each_expr_mut(&mut self, each: &mut dyn FnMut(&mut Expr)) {
-        if let WindowKind::Aggregate(call) = &mut self.kind {
-            call.for_each_expr_mut(each);
-        }
-        self.arguments.iter_mut().for_each(&mut *each);
-        self.partition.iter_mut().for_each(&mut *each);
-        self.order.iter_mut().for_each(|(expr, _)| each(expr));
-        for bound in [&mut self.frame.start, &mut self.frame.end] {
-            match bound {
-                FrameBound::Preceding(expr) | FrameBound::Following(expr) => each(expr),
-                FrameBound::Range(range) => {
-                    each(&mut range.distance);
-                    each(&mut range.limit);
-                }
-                FrameBound::Unbounded | FrameBound::Current => {}
-            }
-        }
-    }
-}
 
 /// Whether the result of a window function is inside.
 pub(super) fn reads_window(expr: &Expr) -> bool {
@@ -239,7 +116,7 @@ impl Binder<'_> {
             partition: Vec::new(),
             order: Vec::new(),
             frame,
-            ty: bigint(true),
+            ty: DataType::BIGINT_UNSIGNED,
         };
         if let Some(kind) = window_kind(name) {
             if matches!(&function.args, ast::FunctionArguments::List(l) if l.duplicate_treatment.is_some())
@@ -272,26 +149,14 @@ impl Binder<'_> {
     }
 }
 
-impl WindowCall {
-    fn nullable(&self) -> bool {
-        match &self.kind {
-            WindowKind::Aggregate(call) => call.nullable(),
-            WindowKind::RowNumber
-            | WindowKind::Rank
-            | WindowKind::DenseRank
-            | WindowKind::PercentRank
-            | WindowKind::CumeDist => false,
-            _ => true,
-        }
-    }
-}
-
 fn value_type(call: &WindowCall) -> SqlResult<DataType> {
     let count = call.arguments.len();
     let (ty, arity) = match call.kind {
-        WindowKind::RowNumber | WindowKind::Rank | WindowKind::DenseRank => (bigint(true), 0..=0),
+        WindowKind::RowNumber | WindowKind::Rank | WindowKind::DenseRank => {
+            (DataType::BIGINT_UNSIGNED, 0..=0)
+        }
         WindowKind::PercentRank | WindowKind::CumeDist => (DataType::DOUBLE, 0..=0),
-        WindowKind::Ntile => (bigint(true), 1..=1),
+        WindowKind::Ntile => (DataType::BIGINT_UNSIGNED, 1..=1),
         WindowKind::Lag | WindowKind::Lead => (first_type(call), 1..=3),
         WindowKind::FirstValue | WindowKind::LastValue => (first_type(call), 1..=1),
         WindowKind::NthValue => (first_type(call), 2..=2),

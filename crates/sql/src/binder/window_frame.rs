@@ -3,13 +3,10 @@
 use sqlparser::ast;
 
 use super::Binder;
-use super::window::{FrameBound, RangeBound, WindowFrame};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{BinaryOp, Expr};
+use crate::plan::window::{FrameBound, RangeBound, UNNAMED_WINDOW, WindowFrame, illegal_distance};
+use crate::plan::{BinaryOp, Expr};
 use crate::types::DataType;
-
-/// What MySQL calls a window without a name, as all are whose frames we check.
-const WINDOW: &str = "<unnamed window>";
 
 impl Binder<'_> {
     /// Binds a frame of a window ordered by `order`.
@@ -148,20 +145,12 @@ fn check_order(start: &ast::WindowFrameBound, end: &ast::WindowFrameBound) -> Sq
 }
 
 fn frame_error(code: u16, what: &str) -> SqlError {
-    SqlError::new(code, "HY000", format!("Window '{WINDOW}': {what}"))
-}
-
-/// 3586.
-pub(crate) fn illegal_distance() -> SqlError {
-    frame_error(
-        3586,
-        "frame start or end is negative, NULL or of non-integral type",
-    )
+    SqlError::new(code, "HY000", format!("Window '{UNNAMED_WINDOW}': {what}"))
 }
 
 fn order_type() -> SqlError {
     let message = format!(
-        "Window '{WINDOW}' with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY \
+        "Window '{UNNAMED_WINDOW}' with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY \
          expression, of numeric or temporal type"
     );
     SqlError::new(3587, "HY000", message)
@@ -169,7 +158,7 @@ fn order_type() -> SqlError {
 
 fn number_of_time() -> SqlError {
     let message = format!(
-        "Window '{WINDOW}' with RANGE frame has ORDER BY expression of datetime type. Only \
+        "Window '{UNNAMED_WINDOW}' with RANGE frame has ORDER BY expression of datetime type. Only \
          INTERVAL bound value allowed."
     );
     SqlError::new(3588, "HY000", message)
@@ -177,7 +166,7 @@ fn number_of_time() -> SqlError {
 
 fn interval_of_number() -> SqlError {
     let message = format!(
-        "Window '{WINDOW}' with RANGE frame has ORDER BY expression of numeric type, INTERVAL \
+        "Window '{UNNAMED_WINDOW}' with RANGE frame has ORDER BY expression of numeric type, INTERVAL \
          bound value not allowed."
     );
     SqlError::new(3589, "HY000", message)

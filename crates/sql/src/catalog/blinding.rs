@@ -6,8 +6,8 @@
 use manxdb_vault::{KeyId, MARK_BYTES};
 use serde::{Deserialize, Serialize};
 
+use super::sealing::vault_error;
 use super::{Column, ColumnId, IndexId, Table};
-use crate::encoding::vault_error;
 use crate::error::{SqlError, SqlResult};
 
 /// The key by which rows lie: the primary one, or the hidden row id.

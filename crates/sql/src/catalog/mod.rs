@@ -17,16 +17,20 @@ pub mod store;
 mod temporary;
 mod unfinished;
 pub(crate) mod unowned;
+mod virtual_tables;
 
 pub use blinding::{Blinding, ROWS};
 pub use ownership::Ownership;
 pub(crate) use record::PROBE;
 pub use sealing::Sealing;
+pub(crate) use sealing::vault_error;
 pub use sequences::{SequenceKind, Sequences};
 pub(crate) use shared::Changing;
 pub use statistics::{DistinctValues, KeyStatistics, TableStatistics};
 pub use store::{CatalogStore, touch};
 pub use temporary::TemporaryTables;
+pub(crate) use virtual_tables::NoTables;
+pub use virtual_tables::VirtualTables;
 
 pub use schema::{
     CheckConstraint, Column, ColumnDefault, ColumnId, Database, ForeignKey, ForeignKeyAction,

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use manxdb_vault::{Blinder, KeyId, Vault, VaultError};
 use parking_lot::{Mutex, RwLock};
 
-use super::Catalog;
+use super::{Catalog, Table};
+use crate::error::SqlError;
 
 /// Tables whose blinders are kept at most.
 const BLINDERS_MAX: usize = 4_096;
@@ -108,4 +109,17 @@ impl Sealing {
             }
         }
     }
+}
+
+/// 51005 or 51006 for what a vault says of a row.
+pub(crate) fn vault_error(table: &Table, error: VaultError) -> SqlError {
+    let place = format!("'{}.{}'", table.database, table.name);
+    if let VaultError::Erased(_) = error {
+        let text = format!(
+            "A row of {place} was erased with its person since this transaction began: begin anew"
+        );
+        return SqlError::new(51006, "HY000", text);
+    }
+    let text = format!("Rows of {place} are sealed, and a key is not to be had: {error}");
+    SqlError::new(51005, "HY000", text)
 }

@@ -30,5 +30,4 @@ pub use key::{
     encode_key_column, encode_key_part, index_key, index_prefix, row_key, row_key_suffix,
 };
 pub use record::{decode_columns, decode_row, encode_row};
-pub(crate) use sealed::vault_error;
 pub use sealed::{is_sealed, key_of, seal};

@@ -9,10 +9,10 @@
 
 use std::borrow::Cow;
 
-use manxdb_vault::{KeyId, SEALED_BYTES_MORE, VaultError};
+use manxdb_vault::{KeyId, SEALED_BYTES_MORE};
 
 use super::record::{Reader, write_varint};
-use crate::catalog::Table;
+use crate::catalog::{Table, vault_error};
 use crate::error::{SqlError, SqlResult};
 
 /// Version of the format of sealed records.
@@ -96,18 +96,5 @@ fn no_vault(table: &Table) -> SqlError {
         "A row of '{}.{}' is sealed, and this server has no vault: start it with the one it was sealed by",
         table.database, table.name
     );
-    SqlError::new(51005, "HY000", text)
-}
-
-/// 51005 or 51006 for what a vault says of a row.
-pub(crate) fn vault_error(table: &Table, error: VaultError) -> SqlError {
-    let place = format!("'{}.{}'", table.database, table.name);
-    if let VaultError::Erased(_) = error {
-        let text = format!(
-            "A row of {place} was erased with its person since this transaction began: begin anew"
-        );
-        return SqlError::new(51006, "HY000", text);
-    }
-    let text = format!("Rows of {place} are sealed, and a key is not to be had: {error}");
     SqlError::new(51005, "HY000", text)
 }

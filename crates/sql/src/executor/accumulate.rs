@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use super::memory::{row_bytes, value_bytes};
 use super::operator::Run;
-use crate::binder::{AggregateCall, AggregateKind};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::Expr;
+use crate::expr::DIV_INCREMENT;
+use crate::plan::{AggregateCall, AggregateKind, Expr};
 use crate::types::{self, Collation, DataType, Decimal, Row, Value};
-use crate::views::DIV_PRECISION_INCREMENT;
 
 /// The state of one aggregate of one group.
 pub(super) struct Accumulator {
@@ -333,7 +332,7 @@ pub(crate) fn exact_result(
     if call.kind == AggregateKind::Avg {
         sum = sum / Decimal::from(count);
         // Types are declared for the default.
-        let more = i64::from(increment) - i64::from(DIV_PRECISION_INCREMENT);
+        let more = i64::from(increment) - i64::from(DIV_INCREMENT);
         let scale = (scale + more).clamp(0, types::MAX_DECIMAL_SCALE.into());
         return Value::decimal(types::round_decimal(&sum, scale));
     }

@@ -13,10 +13,9 @@ use super::accumulate::Accumulator;
 use super::memory::row_bytes;
 use super::operator::{BoxedOperator, Operator, Run};
 use super::spill::{Partitioned, Partitions, next_keyed};
-use crate::binder::{AggregateCall, AggregateKind};
 use crate::error::SqlResult;
-use crate::planner::physical::Aggregate;
-use crate::planner::walk;
+use crate::plan::physical::Aggregate;
+use crate::plan::{AggregateCall, AggregateKind, walk};
 use crate::types::{self, Collation, Row, Value};
 
 /// Bytes that an accumulator takes at least, about.

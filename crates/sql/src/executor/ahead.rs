@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use super::memory::row_bytes;
 use super::operator::{BoxedOperator, Demand, Run};
 use crate::error::SqlResult;
-use crate::planner::physical::{Join, Node};
-use crate::planner::walk;
+use crate::plan::physical::{Join, Node};
+use crate::plan::walk;
 use crate::types::Row;
 
 /// Rows taken at once, at most.

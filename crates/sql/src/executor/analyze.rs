@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::operator::{BoxedOperator, Operator, Run};
 use crate::error::SqlResult;
-use crate::planner::physical::Node;
+use crate::plan::physical::Node;
 use crate::types::{Row, Value};
 
 /// Figures of one operator.

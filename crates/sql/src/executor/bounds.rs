@@ -11,8 +11,8 @@ use super::sweep::Sweep;
 use crate::catalog::{IndexId, ROWS, Table};
 use crate::encoding;
 use crate::error::SqlResult;
-use crate::expr::Expr;
-use crate::planner::physical::{Access, KeyPart};
+use crate::plan::Expr;
+use crate::plan::physical::{Access, KeyPart};
 use crate::types::{self, DataType, Value};
 
 /// Where to look.

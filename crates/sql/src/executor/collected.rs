@@ -5,11 +5,11 @@ use std::vec::IntoIter;
 use manxdb_txn::ReadMode;
 
 use super::memory::row_bytes;
-use super::operator::{Demand, Reading, Run};
+use super::operator::{Demand, Run};
 use super::spill::{RowFile, RowReader};
-use super::{ExecContext, pull};
+use super::{Reading, pull};
 use crate::error::SqlResult;
-use crate::planner::Plan;
+use crate::plan::Plan;
 use crate::types::Row;
 
 /// The rows past this part of a statement's memory go to a file: what is written for each of them
@@ -29,18 +29,17 @@ pub(crate) struct Collected {
 /// As [`super::run`]; 1038 when they take more than the memory limit and there is no room for
 /// temporary files.
 pub(crate) fn collect(
-    context: &ExecContext<'_>,
+    reading: &Reading<'_>,
     plan: &Plan,
     mode: Option<ReadMode>,
 ) -> SqlResult<Collected> {
-    let reading = Reading::of(context);
-    let run = Run::new(&reading, &[], mode.unwrap_or(plan.read_mode), None);
+    let run = Run::new(reading, &[], mode.unwrap_or(plan.read_mode), None);
     let mut kept = Vec::new();
     let mut kept_bytes = 0;
     let mut rest: Option<RowFile> = None;
     pull(&run, plan, Demand::All, &mut |row| {
         let bytes = row_bytes(&row);
-        if rest.is_none() && kept_bytes + bytes > context.memory_limit / KEPT_PART {
+        if rest.is_none() && kept_bytes + bytes > reading.memory_limit / KEPT_PART {
             rest = RowFile::create(&run)?;
         }
         match &mut rest {

@@ -11,7 +11,7 @@ use super::bounds::{Places, places};
 use super::operator::{Demand, Run};
 use super::prepared::Entries;
 use crate::error::SqlResult;
-use crate::planner::physical::{Access, Scan};
+use crate::plan::physical::{Access, Scan};
 use crate::types::Value;
 
 /// Entries that are read whatever other ways there are.

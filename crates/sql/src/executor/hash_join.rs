@@ -11,8 +11,8 @@ use super::memory::row_bytes;
 use super::operator::{BoxedOperator, Operator, Run};
 use super::spill::{Partitioned, Partitions, RowReader, next_keyed};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::Expr;
-use crate::planner::physical::{HashKeys, Join, JoinKind};
+use crate::plan::Expr;
+use crate::plan::physical::{HashKeys, Join, JoinKind};
 use crate::types::{self, Collation, Row, Value};
 
 /// Right slots of rows, by the group key of the join columns.
@@ -69,7 +69,7 @@ impl<'p> HashJoin<'p> {
         Self {
             kind: join.kind,
             keys,
-            changing: crate::planner::walk::reads_cte(&join.right, None),
+            changing: crate::plan::walk::reads_cte(&join.right, None),
             keeps_order: join.keeps_order,
             slots: join.right_slots.clone(),
             left,

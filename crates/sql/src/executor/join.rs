@@ -3,7 +3,7 @@
 use super::ahead::Ahead;
 use super::operator::{BoxedOperator, Demand, Operator, Run};
 use crate::error::SqlResult;
-use crate::planner::physical::{Join, JoinKind};
+use crate::plan::physical::{Join, JoinKind};
 use crate::types::{Row, Value};
 
 /// Opens the right side over every left row, which it hears of some at a time.

@@ -6,8 +6,8 @@ use std::vec::IntoIter;
 use super::memory::row_bytes;
 use super::operator::{Operator, Run};
 use crate::error::{SqlError, SqlResult};
-use crate::planner::physical::Lateral;
-use crate::planner::walk;
+use crate::plan::physical::Lateral;
+use crate::plan::walk;
 use crate::types::{Row, Value};
 
 /// The rows of a LATERAL subquery over one row.

@@ -1,7 +1,7 @@
 //! Runs plans: pull operators over one transaction.
 //!
 //! [`operator::build`] makes an operator a plan node; rows are pulled through them one at a
-//! time. Below a FROM rows are wide (see [`crate::planner::physical`]): an operator is opened
+//! time. Below a FROM rows are wide (see [`crate::plan::physical`]): an operator is opened
 //! over a base row and fills its own slots of it.
 
 mod accumulate;
@@ -47,21 +47,19 @@ pub(crate) use view::{Upkeep, upkeep_rows};
 
 use manxdb_txn::{ReadMode, Transaction, Waiter};
 
-use crate::binder::VirtualTables;
-use crate::catalog::Catalog;
+use crate::catalog::VirtualTables;
 use crate::error::SqlResult;
 use crate::expr::EvalContext;
-use crate::planner::Plan;
-use crate::statement::owners::OwnerNotes;
+use crate::plan::Plan;
 use crate::types::{Row, Value};
-use operator::{Demand, Making, Reading, Run, build};
+use operator::{Demand, Making, Run, build};
 
-/// What running depends on; one per statement execution.
-pub struct ExecContext<'a> {
+/// What reading depends on; one per statement execution.
+pub struct Reading<'a> {
     /// The transaction, with its snapshot.
     pub txn: &'a Transaction,
-    /// The catalog snapshot the plan was made under.
-    pub catalog: &'a Catalog,
+    /// The state before a commit whose deltas are computed.
+    pub(crate) before: Option<&'a Transaction>,
     /// Computed tables.
     pub virtual_tables: &'a dyn VirtualTables,
     /// Kill and time-out checks, made every few rows.
@@ -73,14 +71,6 @@ pub struct ExecContext<'a> {
     pub memory_limit: usize,
     /// Where sorts and joins put what is more; `None`: nowhere.
     pub spill: Option<&'a dyn SpillSpace>,
-    /// `AUTO_INCREMENT` counters and hidden row ids.
-    pub sequences: &'a crate::catalog::Sequences,
-    /// `foreign_key_checks`.
-    pub foreign_key_checks: bool,
-    /// `unique_checks`; unique keys are checked in any case.
-    pub unique_checks: bool,
-    /// What the transaction does to the owners of rows; `None` where no table has owners.
-    pub(crate) owners: Option<&'a OwnerNotes>,
 }
 
 /// Runs `plan`; `outer` are rows of enclosing queries, innermost first. Stops early when `each`
@@ -90,14 +80,13 @@ pub struct ExecContext<'a> {
 /// # Errors
 /// Evaluation, storage, interruption; 1038 past the memory limit.
 pub fn run(
-    context: &ExecContext<'_>,
+    reading: &Reading<'_>,
     plan: &Plan,
     outer: &[&[Value]],
     mode: Option<ReadMode>,
     each: &mut dyn FnMut(Row) -> SqlResult<bool>,
 ) -> SqlResult<u64> {
-    let reading = Reading::of(context);
-    let run = Run::new(&reading, outer, mode.unwrap_or(plan.read_mode), None);
+    let run = Run::new(reading, outer, mode.unwrap_or(plan.read_mode), None);
     pull(&run, plan, Demand::All, each)?;
     Ok(run.touched())
 }
@@ -106,10 +95,9 @@ pub fn run(
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_analyzed(context: &ExecContext<'_>, plan: &Plan) -> SqlResult<Analysis> {
+pub fn run_analyzed(reading: &Reading<'_>, plan: &Plan) -> SqlResult<Analysis> {
     let analysis = Analysis::default();
-    let reading = Reading::of(context);
-    let run = Run::new(&reading, &[], plan.read_mode, Some(&analysis));
+    let run = Run::new(reading, &[], plan.read_mode, Some(&analysis));
     pull(&run, plan, Demand::All, &mut |_| Ok(true))?;
     Ok(analysis)
 }

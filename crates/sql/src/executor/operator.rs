@@ -4,9 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use manxdb_txn::{ReadMode, Transaction, Waiter};
+use manxdb_txn::{ReadMode, Transaction};
 
-use super::ExecContext;
+use super::Reading;
 use super::aggregate::AggregateOp;
 use super::analyze::{Analysis, Measured};
 use super::distinct::Distinct;
@@ -19,43 +19,15 @@ use super::scan::ScanOp;
 use super::set_operation::SetOperationOp;
 use super::sort::Sort;
 use super::source::{CteOp, DerivedOp, RecursiveOp, VirtualOp};
-use super::spill::SpillSpace;
 use super::view::{Before, ViewOp, ViewRowsOp};
 use super::window::WindowOp;
-use crate::binder::VirtualTables;
 use crate::error::SqlResult;
-use crate::expr::{EvalContext, Expr};
-use crate::planner::physical::{JoinKind, Node};
+use crate::plan::Expr;
+use crate::plan::physical::{JoinKind, Node};
 use crate::types::{Row, Value};
 
 /// Rows between two looks at KILL and time-outs.
 const CHECK_EVERY: u64 = 256;
-
-/// The part of an [`ExecContext`] that reading needs.
-pub(super) struct Reading<'a> {
-    pub txn: &'a Transaction,
-    /// The state before a commit whose deltas are computed.
-    pub before: Option<&'a Transaction>,
-    pub virtual_tables: &'a dyn VirtualTables,
-    pub waiter: &'a dyn Waiter,
-    pub eval: &'a EvalContext<'a>,
-    pub memory_limit: usize,
-    pub spill: Option<&'a dyn SpillSpace>,
-}
-
-impl<'a> Reading<'a> {
-    pub fn of(context: &'a ExecContext<'a>) -> Self {
-        Self {
-            txn: context.txn,
-            before: None,
-            virtual_tables: context.virtual_tables,
-            waiter: context.waiter,
-            eval: context.eval,
-            memory_limit: context.memory_limit,
-            spill: context.spill,
-        }
-    }
-}
 
 /// One run of one plan.
 pub(super) struct Run<'a> {

@@ -12,8 +12,8 @@ use super::prepared::Entries;
 use super::scan::assemble;
 use crate::encoding;
 use crate::error::{SqlError, SqlResult};
-use crate::planner::physical::{Access, Scan};
-use crate::planner::walk;
+use crate::plan::physical::{Access, Scan};
+use crate::plan::walk;
 use crate::types::Value;
 
 /// Whether the rows that `scan` reads are looked at before they are locked: there must be more

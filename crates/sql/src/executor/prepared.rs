@@ -16,8 +16,8 @@ use super::page::Entry;
 use super::used::used_part;
 use crate::encoding;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::ExprKind;
-use crate::planner::physical::{KeyPart, Scan};
+use crate::plan::ExprKind;
+use crate::plan::physical::{KeyPart, Scan};
 use crate::types::{Row, Value};
 
 /// Entries of each range that are read ahead.

@@ -5,8 +5,8 @@ use std::vec::IntoIter;
 use super::memory::row_bytes;
 use super::operator::{BoxedOperator, Operator, Run};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, ExprKind};
-use crate::planner::physical::Limit;
+use crate::plan::physical::Limit;
+use crate::plan::{Expr, ExprKind};
 use crate::types::{self, Collation, Row, Value};
 
 /// The base row, once.

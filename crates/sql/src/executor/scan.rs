@@ -17,7 +17,7 @@ use super::sweep::{Next, Sweep};
 use super::used::used_part;
 use crate::encoding;
 use crate::error::SqlResult;
-use crate::planner::physical::{Access, Scan};
+use crate::plan::physical::{Access, Scan};
 use crate::types::{Row, Value};
 
 /// Entries of the first page of a range when its reader may stop early, and when it reads all of

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::operator::{BoxedOperator, Operator, Run};
 use super::project::row_key;
 use crate::error::SqlResult;
-use crate::planner::physical::{SetOp, SetOperation};
+use crate::plan::physical::{SetOp, SetOperation};
 use crate::types::{Row, Value};
 
 /// Left rows, then for UNION right rows, as the operator decides.

@@ -8,7 +8,7 @@ use super::operator::{BoxedOperator, Operator, Run};
 use super::project::evaluate_limit;
 use super::spill::{RowFile, RowReader};
 use crate::error::SqlResult;
-use crate::planner::physical::{Limit, SortKey};
+use crate::plan::physical::{Limit, SortKey};
 use crate::types::{self, Row, Value};
 
 /// A run in a file takes at least this part of a statement's memory.

@@ -9,9 +9,10 @@ use super::memory::row_bytes;
 use super::operator::{BoxedOperator, Operator, Run};
 use super::project::{collect, row_key};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{EvalContext, Expr};
-use crate::planner::physical::{CteScan, Derived, Recursive, Virtual};
-use crate::types::{Row, Value, assign};
+use crate::expr::{EvalContext, assign};
+use crate::plan::Expr;
+use crate::plan::physical::{CteScan, Derived, Recursive, Virtual};
+use crate::types::{Row, Value};
 
 /// Rounds a recursive CTE may take where `cte_max_recursion_depth` is not known.
 const ROUNDS_MAX: u64 = 1000;
@@ -130,7 +131,7 @@ impl<'p> DerivedOp<'p> {
             source,
             input,
             base: Vec::new(),
-            changing: crate::planner::walk::reads_cte(&source.node, None),
+            changing: crate::plan::walk::reads_cte(&source.node, None),
             kept: None,
             at: 0,
         }

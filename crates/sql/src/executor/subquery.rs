@@ -7,13 +7,12 @@ use std::rc::Rc;
 use manxdb_txn::{Transaction, Waiter};
 
 use super::memory::{Memory, row_bytes};
-use super::operator::{Demand, Reading, Run};
-use super::pull;
-use crate::binder::VirtualTables;
-use crate::catalog::Catalog;
+use super::operator::{Demand, Run};
+use super::{Reading, pull};
+use crate::catalog::{Catalog, VirtualTables};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{EvalContext, RowSet, Subqueries};
-use crate::planner::Plan;
+use crate::plan::Plan;
 use crate::types::{Collation, Row, Value};
 
 /// A reader that was satisfied after so many rows leaves the subquery incomplete only for now:

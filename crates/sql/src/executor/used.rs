@@ -8,7 +8,7 @@ use manxdb_txn::UsedPart;
 use super::operator::Run;
 use crate::catalog::Table;
 use crate::encoding;
-use crate::planner::physical::Scan;
+use crate::plan::physical::Scan;
 use crate::types::Value;
 
 /// The columns that a scan decodes: those shown, compared and computed with.

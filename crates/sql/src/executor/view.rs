@@ -7,14 +7,15 @@ use std::vec::IntoIter;
 
 use manxdb_txn::{ReadMode, Transaction, Waiter};
 
+use super::Reading;
 use super::memory::row_bytes;
-use super::operator::{BoxedOperator, Demand, Making, Operator, Reading, Run, build};
+use super::operator::{BoxedOperator, Demand, Making, Operator, Run, build};
+use crate::catalog::NoTables;
 use crate::error::SqlResult;
-use crate::expr::{EvalContext, Expr};
-use crate::planner::delta::CHANGED;
-use crate::planner::physical::{Node, ViewLookup};
+use crate::expr::{DIV_INCREMENT, EvalContext};
+use crate::plan::physical::{CHANGED, Node, ViewLookup};
+use crate::plan::{Expr, ExprKind, ViewRead, walk};
 use crate::types::{Row, Value};
-use crate::views::{DIV_PRECISION_INCREMENT, HeldTable, NoTables, Read, fill_of};
 
 /// A key that a reader asks for.
 struct AskedKey<'p> {
@@ -46,18 +47,13 @@ impl<'p> ViewOp<'p> {
         let eval = run.context.eval;
         let is_guarded = |(param, value): &(usize, Value)| eval.params.get(*param) == Some(value);
         if run.mode != ReadMode::Plain
-            || eval.div_precision_increment != DIV_PRECISION_INCREMENT
+            || eval.div_precision_increment != DIV_INCREMENT
             || !self.lookup.guards.iter().all(is_guarded)
             || !self.is_within(run)?
         {
             return Ok(None);
         }
-        let rows_of = |held: &HeldTable| {
-            let prefix = crate::encoding::index_prefix(&held.table, 0);
-            manxdb_storage::KeyRange::prefix(&prefix)
-        };
-        let tables = &self.lookup.view.shape.tables;
-        let ranges: Vec<manxdb_storage::KeyRange> = tables.iter().map(rows_of).collect();
+        let ranges = self.lookup.view.row_ranges();
         let Some(at) = run.context.txn.unwritten_version(&ranges)? else {
             return Ok(None);
         };
@@ -147,23 +143,17 @@ impl<'p> ViewOp<'p> {
     ) -> SqlResult<Option<Vec<Row>>> {
         let view = &self.lookup.view;
         match view.read(&key.bytes, at)? {
-            Read::Hit(rows) => Ok(Some(rows)),
-            Read::Base => Ok(None),
-            Read::Fill(fill) => {
+            ViewRead::Hit(rows) => Ok(Some(rows)),
+            ViewRead::Base => Ok(None),
+            ViewRead::Fill(fill) => {
                 let plan = fill_of(self.lookup, &key.expressions);
                 let before = run.touched();
                 let filled = self.fill_rows(run, &plan);
-                view.note_fill(run.touched().saturating_sub(before));
-                let Some(rows) = filled? else {
-                    return Ok(None);
-                };
-                let Some(held) = view.held(rows) else {
-                    return Ok(None);
-                };
-                let rows = held.rows()?;
-                fill.finish(held);
-                view.keep_limit();
-                Ok(Some(rows))
+                fill.note_touched(run.touched().saturating_sub(before));
+                match filled? {
+                    Some(rows) => fill.finish(rows),
+                    None => Ok(None),
+                }
             }
         }
     }
@@ -221,6 +211,26 @@ impl Operator for ViewOp<'_> {
             None => Ok(None),
         }
     }
+}
+
+/// The plan that gives the rows of a key whose columns have these values.
+fn fill_of(lookup: &ViewLookup, keys: &[&Expr]) -> Node {
+    let params = &lookup.key_params;
+    assert_eq!(keys.len(), params.len(), "a value for each key column");
+    let mut fill = lookup.fill.clone();
+    walk::node_exprs_mut(&mut fill, &mut |expr| put_into(expr, params, keys));
+    fill
+}
+
+fn put_into(expr: &mut Expr, params: &[usize], keys: &[&Expr]) {
+    if let ExprKind::Param(param) = expr.kind {
+        let mut columns = params.iter().zip(keys);
+        if let Some((_, key)) = columns.find(|(column, _)| **column == param) {
+            *expr = (*key).clone();
+        }
+        return;
+    }
+    walk::for_each_child_mut(expr, &mut |child| put_into(child, params, keys));
 }
 
 /// Reads as before a commit.

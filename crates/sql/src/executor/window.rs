@@ -7,12 +7,10 @@ use super::accumulate::Accumulator;
 use super::memory::{row_bytes, value_bytes};
 use super::operator::{BoxedOperator, Operator, Run};
 use super::project::collect;
-use crate::binder::{
-    AggregateCall, AggregateKind, FrameBound, RangeBound, WindowCall, WindowKind, illegal_distance,
-};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::Expr;
-use crate::planner::physical::Window;
+use crate::plan::physical::Window;
+use crate::plan::window::{FrameBound, RangeBound, WindowCall, WindowKind, illegal_distance};
+use crate::plan::{AggregateCall, AggregateKind, Expr};
 use crate::types::{self, Collation, Row, Value};
 
 /// Appends the results of window functions to each row.

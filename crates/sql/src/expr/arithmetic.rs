@@ -2,8 +2,9 @@
 
 use bigdecimal::{RoundingMode, ToPrimitive, Zero};
 
-use super::{BinaryOp, EvalContext};
+use super::EvalContext;
 use crate::error::{SqlError, SqlResult};
+use crate::plan::BinaryOp;
 use crate::types::{
     DataType, Decimal, IntWidth, MAX_DECIMAL_SCALE, Value, decimal_limit, integer_value,
     round_decimal,

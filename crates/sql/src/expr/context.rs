@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::{ConstantLists, RowSet};
 use crate::error::SqlResult;
-use crate::planner::Plan;
+use crate::plan::Plan;
 use crate::types::{Collation, Row, SqlMode, Value};
 
 /// Severity of a warning.
@@ -128,7 +128,7 @@ pub struct EvalContext<'a> {
     /// Random state for `RAND()`, `RANDOM_BYTES`, UUID; seeded by the instance.
     pub random: &'a Cell<u64>,
     /// Sequences of `RAND(seed)`.
-    pub seeded: crate::functions::SeededRandom,
+    pub seeded: crate::expr::functions::SeededRandom,
     /// What is known of the constant lists of IN.
     pub lists: ConstantLists,
     /// What functions ask of the session.
@@ -150,7 +150,7 @@ impl<'a> EvalContext<'a> {
     pub fn writing(&self, strict: bool) -> EvalContext<'a> {
         EvalContext {
             time_zone: self.time_zone.clone(),
-            seeded: crate::functions::SeededRandom::default(),
+            seeded: crate::expr::functions::SeededRandom::default(),
             lists: ConstantLists::default(),
             strict_write: strict,
             refuses_null: true,

@@ -2,7 +2,7 @@
 
 #![allow(clippy::format_push_string, reason = "text for people, not a hot path")]
 
-use super::{BinaryOp, CompareOp, Expr, ExprKind};
+use crate::plan::{BinaryOp, CompareOp, Expr, ExprKind};
 use crate::types::{Value, to_text};
 
 impl CompareOp {

@@ -10,9 +10,10 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::EvalContext;
 use super::eval::{compare_values, missing};
-use super::{CompareOp, EvalContext, Expr, ExprKind};
 use crate::error::SqlResult;
+use crate::plan::{CompareOp, Expr, ExprKind};
 use crate::types::{Collation, Row, Value, group_key};
 
 /// Fewer rows than this are compared one by one.

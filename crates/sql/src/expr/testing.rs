@@ -2,9 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::{EvalContext, Expr, SessionInfo, Subqueries, Warning};
+use super::{EvalContext, SessionInfo, Subqueries, Warning};
 use crate::error::{SqlError, SqlResult};
-use crate::planner::Plan;
+use crate::plan::{Expr, Plan};
 use crate::types::{Collation, DataType, Row, SqlMode, Value, parse_decimal, to_text};
 
 /// 2024-02-29 12:34:56.789012 UTC.
@@ -101,7 +101,7 @@ pub fn with_context<T>(
         div_precision_increment: 4,
         group_concat_max_len: 1024,
         random: &random,
-        seeded: crate::functions::SeededRandom::default(),
+        seeded: crate::expr::functions::SeededRandom::default(),
         lists: crate::expr::ConstantLists::default(),
         session: &Nobody,
         subqueries: &Nobody,
@@ -169,7 +169,7 @@ pub fn null() -> Expr {
 /// `text` as a value of `ty`.
 pub fn typed(text: &str, ty: DataType) -> Expr {
     let (value, _) = with_context(false, |ctx| {
-        crate::types::cast(ctx, Value::Text(text.to_string()), &ty)
+        crate::expr::cast(ctx, Value::Text(text.to_string()), &ty)
     });
     Expr::literal(value.unwrap(), ty)
 }

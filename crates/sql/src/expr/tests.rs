@@ -1,7 +1,7 @@
 //! Operators, shown as a client sees them.
 
 use super::testing::{d, dt, f, i, null, shown, t, typed};
-use super::{BinaryOp, CompareOp, Expr};
+use crate::plan::{BinaryOp, CompareOp, Expr};
 use crate::types::{Collation, DataType, Value};
 
 use BinaryOp::{Add, BitAnd, Div, IntDiv, Mod, Mul, ShiftLeft, Sub};

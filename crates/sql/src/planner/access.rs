@@ -10,13 +10,12 @@ use std::ops::Range;
 use super::estimate;
 use super::join::Wish;
 use super::keys::{Candidate, is_blind_to, key_parts};
-use super::logical::Leaf;
-use super::physical::{Access, KeyPart};
 use super::sargs::add_sargs;
-use super::walk;
 use crate::catalog::{Index, IndexId, ROWS, Table};
 use crate::encoding;
-use crate::expr::{Expr, ExprKind};
+use crate::plan::logical::Leaf;
+use crate::plan::physical::{Access, KeyPart};
+use crate::plan::{Expr, ExprKind, walk};
 use crate::types::DataType;
 
 pub(crate) use super::estimate::TABLE_ROWS;

@@ -9,10 +9,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::logical::{Group, Tree};
-use super::physical::JoinKind;
-use super::walk;
-use crate::expr::{Expr, ExprKind};
+use crate::plan::logical::{Group, Tree};
+use crate::plan::physical::JoinKind;
+use crate::plan::{Expr, ExprKind, walk};
 
 /// Branches of an OR that are looked at: of more, comparing each with each takes longer than it saves.
 const BRANCHES_MAX: usize = 64;

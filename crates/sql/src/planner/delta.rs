@@ -11,22 +11,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::join::{Planner, Wish};
-use super::logical::{Group, Leaf, Member, Source, Tree};
-use super::physical::{JoinKind, Node, Scan};
-use super::walk;
-use crate::expr::{CompareOp, Expr, ExprKind};
-
-/// Under which the changed rows are read.
-pub(crate) const CHANGED: usize = usize::MAX;
-
-/// Tables joined for a view, before their order is chosen.
-#[derive(Debug, Clone)]
-pub struct Joined {
-    /// Tables and conditions.
-    pub group: Group,
-    /// Slots that anything reads.
-    pub used: Vec<bool>,
-}
+use crate::plan::logical::{Group, Joined, Leaf, Member, Source, Tree};
+use crate::plan::physical::{CHANGED, JoinKind, Node, Scan};
+use crate::plan::{CompareOp, Expr, ExprKind, walk};
 
 /// How the step of one table is computed.
 #[derive(Debug, Clone)]

@@ -6,9 +6,9 @@
 //! look-ups to index look-ups to ranges.
 
 use super::keys::{count, points};
-use super::physical::KeyPart;
 use crate::catalog::{IndexId, KeyStatistics, Table, TableStatistics};
-use crate::expr::{Expr, ExprKind};
+use crate::plan::physical::KeyPart;
+use crate::plan::{Expr, ExprKind};
 use crate::types::{DataType, Value};
 
 /// Rows an unknown table is taken to have.
@@ -55,7 +55,7 @@ pub(super) fn row_bytes(table: &Table) -> u64 {
 }
 
 /// Rows that a key of `table` with these bounds leads to; `index` as in
-/// [`super::physical::Access`].
+/// [`crate::plan::physical::Access`].
 pub(super) fn rows_met(
     table: &Table,
     index: Option<usize>,

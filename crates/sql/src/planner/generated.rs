@@ -5,10 +5,9 @@
 //! while the expression over a row of NULLs may be anything, so conditions above the join stay as
 //! they are; its own ON condition is met before.
 
-use super::logical::{Group, Leaf, Member, Tree};
-use super::physical::JoinKind;
-use super::walk;
-use crate::expr::{Expr, ExprKind};
+use crate::plan::logical::{Group, Leaf, Member, Tree};
+use crate::plan::physical::JoinKind;
+use crate::plan::{Expr, ExprKind, walk};
 
 /// Expressions that can be read from a slot.
 type Known = Vec<(Expr, usize)>;

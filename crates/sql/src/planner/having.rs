@@ -5,9 +5,8 @@
 //! keys that are equal, which for text under a collation is less than the same: `'a' = 'A'`. Such
 //! keys may only be compared under the collation that they are grouped by.
 
-use super::walk;
-use crate::binder::select::SelectParts;
-use crate::expr::{Expr, ExprKind};
+use crate::plan::select::SelectParts;
+use crate::plan::{Expr, ExprKind, walk};
 use crate::types::{Collation, DataType};
 
 /// Moves what may move from HAVING to the conditions of the joined rows. With ROLLUP the rows of

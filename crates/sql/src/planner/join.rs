@@ -9,10 +9,11 @@ use std::ops::Range;
 
 use super::access::{self, Choice, Needs};
 use super::alternatives;
-use super::logical::{Group, Leaf, Member, Source, Tree};
-use super::physical::{CteScan, Derived, HashKeys, Join, JoinKind, Lateral, Node, Scan, Virtual};
-use super::walk;
-use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::plan::logical::{Group, Leaf, Member, Source, Tree};
+use crate::plan::physical::{
+    CteScan, Derived, HashKeys, Join, JoinKind, Lateral, Node, Scan, Virtual,
+};
+use crate::plan::{CompareOp, Expr, ExprKind, walk};
 use crate::types::DataType;
 
 /// The row order that would save a sort.

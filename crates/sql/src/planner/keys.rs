@@ -1,9 +1,9 @@
 //! What bounds the columns of a key: of each the points or the span that conditions give it.
 
-use super::physical::KeyPart;
 use super::sargs::{PointSet, Sarg};
 use crate::catalog::{IndexId, Table};
-use crate::expr::Expr;
+use crate::plan::Expr;
+use crate::plan::physical::KeyPart;
 use crate::types::DataType;
 
 /// A key: the primary one or an index.

@@ -1,9 +1,8 @@
 //! What conditions say about columns of a table: the search arguments of its keys.
 
-use super::logical::Leaf;
-use super::walk;
 use crate::catalog::Table;
-use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::plan::logical::Leaf;
+use crate::plan::{CompareOp, Expr, ExprKind, walk};
 use crate::types::{Collation, DataType};
 
 /// What a condition says about columns of a table.

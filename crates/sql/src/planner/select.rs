@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use super::delta::Joined;
 use super::join::{Planner, Wish};
-use super::physical::{Aggregate, Limit, Node, SortKey, Window};
-use super::walk;
-use crate::binder::query::BoundQuery;
-use crate::binder::select::SelectParts;
-use crate::binder::{AggregateKind, Scope, bigint};
-use crate::expr::{Expr, ExprKind};
+use crate::plan::logical::Joined;
+use crate::plan::physical::{Aggregate, Limit, Node, SortKey, Window};
+use crate::plan::select::{Output, SelectParts};
+use crate::plan::{AggregateKind, BoundQuery, Expr, ExprKind, walk};
 use crate::types::{Collation, ColumnMeta, DataType, Value};
 
 /// Chooses the operators of a bound SELECT.
@@ -109,7 +106,7 @@ fn extreme(parts: &mut SelectParts) -> Option<Wish> {
 }
 
 fn first_row(node: Node) -> Node {
-    let one = Expr::literal(Value::Int(1), bigint(false));
+    let one = Expr::literal(Value::Int(1), DataType::BIGINT);
     Node::Limit {
         input: Box::new(node),
         limit: Limit {
@@ -126,9 +123,9 @@ fn having(node: Node, parts: &mut SelectParts) -> Node {
     }
 }
 
-/// Rows of the FROM clause itself, ordered and limited, for UPDATE and DELETE.
-pub(crate) fn plan_modify_rows(mut parts: SelectParts, scope: &Scope) -> Node {
-    let width = scope.columns.len();
+/// Rows of the FROM clause itself, which has `columns`, ordered and limited, for UPDATE and DELETE.
+pub(crate) fn plan_modify_rows(mut parts: SelectParts, columns: &[DataType]) -> Node {
+    let width = columns.len();
     read_held_expressions(&mut parts);
     let used = vec![true; parts.width];
     let wish = wish(&parts);
@@ -142,15 +139,13 @@ pub(crate) fn plan_modify_rows(mut parts: SelectParts, scope: &Scope) -> Node {
     if parts.order.is_empty() && parts.limit.is_none() && parts.width == width {
         return node;
     }
-    for (at, column) in scope.columns.iter().enumerate() {
+    for (at, ty) in columns.iter().enumerate() {
         let expr = Expr {
             kind: ExprKind::Column(at),
-            ty: column.ty.clone(),
+            ty: ty.clone(),
             nullable: true,
         };
-        parts
-            .outputs
-            .push(crate::binder::select::output(expr, String::new(), &[]));
+        parts.outputs.push(Output::computed(expr, String::new()));
     }
     project_and_sort(node, parts, planned.ordered)
 }
@@ -212,9 +207,8 @@ fn is_constant(expr: &Expr) -> bool {
     matches!(expr.kind, ExprKind::Literal(_) | ExprKind::Param(_))
 }
 
-/// Slots anything reads.
 /// The slots of the joined rows that the clauses of a SELECT look at.
-pub(super) fn used_slots(parts: &SelectParts) -> Vec<bool> {
+pub(crate) fn used_slots(parts: &SelectParts) -> Vec<bool> {
     let mut used = vec![false; parts.width];
     let mut note = |expr: &Expr| {
         walk::references(expr, &mut |(depth, index)| {

@@ -14,7 +14,7 @@ use super::session::Session;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{Parsed, Part, Special, parse, parse_part, parse_template, split, template};
-use crate::planner::Plan;
+use crate::plan::Plan;
 use crate::statement::StatementPlan;
 use crate::types::{DataType, Value};
 

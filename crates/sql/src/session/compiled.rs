@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::{SqlError, SqlResult};
 use crate::parser::Parsed;
-use crate::planner::Plan;
+use crate::plan::Plan;
 use crate::statement::StatementPlan;
 use crate::types::{ColumnMeta, DataType};
 use crate::views::Candidate;

@@ -12,11 +12,11 @@ use super::{ResultSink, Status};
 use crate::binder::BindContext;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
-use crate::executor::{self, ExecContext, SubqueryRunner};
+use crate::executor::{self, SubqueryRunner};
 use crate::expr::{EvalContext, Warning};
 use crate::parser::{Parsed, Special};
-use crate::planner::Locking;
-use crate::statement::{self, StatementOutcome, StatementPlan};
+use crate::plan::Locking;
+use crate::statement::{self, ExecContext, StatementOutcome, StatementPlan};
 use crate::types::{ColumnMeta, Row, Value};
 
 /// Rows handed to the frontend at a time.
@@ -202,13 +202,13 @@ impl Session {
         let result = self.with_context(&open.txn, params, warnings, writes, |context| match plan {
             StatementPlan::Query(plan) => {
                 let now = || self.now();
-                let touched = executor::run(context, plan, &[], None, &mut |row| {
+                let touched = executor::run(&context.reading(), plan, &[], None, &mut |row| {
                     output.push(row, &plan.columns, &now)
                 })?;
                 self.note_read(compiled, plan, params, touched);
                 if let Some(uncut) = &compiled.uncut {
                     let mut all_rows = 0;
-                    executor::run(context, uncut, &[], None, &mut |_| {
+                    executor::run(&context.reading(), uncut, &[], None, &mut |_| {
                         all_rows += 1;
                         Ok(true)
                     })?;
@@ -266,7 +266,7 @@ impl Session {
             div_precision_increment: settings.div_precision_increment,
             group_concat_max_len: settings.group_concat_max_len,
             random: &self.state.random,
-            seeded: crate::functions::SeededRandom::default(),
+            seeded: crate::expr::functions::SeededRandom::default(),
             lists: crate::expr::ConstantLists::default(),
             session: &self.state,
             subqueries: &subqueries,

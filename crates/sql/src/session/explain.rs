@@ -8,8 +8,9 @@ use super::ResultSink;
 use super::session::Session;
 use crate::error::{SqlError, SqlResult};
 use crate::executor;
+use crate::explain::{ExplainFormat, explain, explain_columns};
 use crate::parser::Parsed;
-use crate::planner::{ExplainFormat, Plan, explain, explain_columns};
+use crate::plan::Plan;
 use crate::statement::StatementPlan;
 use crate::types::Row;
 
@@ -62,7 +63,7 @@ impl Session {
                 .map_err(SqlError::from)
                 .and_then(|()| {
                     self.with_context(&open.txn, &[], &warnings, false, |context| {
-                        let analysis = executor::run_analyzed(context, plan)?;
+                        let analysis = executor::run_analyzed(&context.reading(), plan)?;
                         Ok(explain(plan, ExplainFormat::Tree, Some(&analysis)))
                     })
                 }),

@@ -11,10 +11,11 @@ use super::run::Measure;
 use super::session::Session;
 use super::{ResultSink, Status};
 use crate::error::{SqlError, SqlResult};
-use crate::executor::ExecContext;
 use crate::expr::WarningLevel;
 use crate::parser::{IntoFile, LineFormat};
-use crate::statement::{self, LoadedFile, ModifyStatement, StatementOutcome, put_line};
+use crate::statement::{
+    self, ExecContext, LoadedFile, ModifyStatement, StatementOutcome, put_line,
+};
 use crate::types::{ColumnMeta, DataType, Value, write_text};
 
 /// Rows are written to the file when this much of them is ready, bytes.

@@ -10,9 +10,8 @@ use std::sync::Arc;
 use super::compiled::Compiled;
 use super::plan_cache::Found;
 use super::session::Session;
-use crate::expr::{Expr, ExprKind};
-use crate::planner::physical::Node;
-use crate::planner::walk;
+use crate::plan::physical::Node;
+use crate::plan::{Expr, ExprKind, walk};
 use crate::statement::StatementPlan;
 use crate::types::{DataType, MAX_DECIMAL_PRECISION, MAX_DECIMAL_SCALE, Value};
 

@@ -8,7 +8,7 @@ use super::session::Session;
 use crate::catalog::{Catalog, MaterializedView, Table, TableId};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::Parsed;
-use crate::planner::{Locking, Plan};
+use crate::plan::{Locking, Plan};
 use crate::statement::StatementPlan;
 use crate::types::{Row, Value};
 use crate::views::{self, Maintained, shapes_of};

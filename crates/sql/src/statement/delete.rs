@@ -10,15 +10,15 @@ use super::names::{parts, refuse_view};
 use super::rows::RowWriter;
 use super::target::Target;
 use super::{
-    Access, Kind, ModifyStatement, StatementOutcome, add_reads, is_ignorable, note_plan,
-    refuse_returning, warn,
+    Access, ExecContext, Kind, ModifyStatement, StatementOutcome, add_reads, is_ignorable,
+    note_plan, refuse_returning, warn,
 };
-use crate::binder::BindContext;
+use crate::binder::{BindContext, ModifyPlan, ModifyTable, plan_modify};
 use crate::catalog::{Table, TableId, touch};
 use crate::error::{SqlError, SqlResult};
-use crate::executor::{self, ExecContext};
+use crate::executor;
+use crate::explain::{ExplainFormat, explain_modify};
 use crate::parser::IGNORE_HINT;
-use crate::planner::{ExplainFormat, ModifyPlan, ModifyTable, plan_modify};
 use crate::types::{Row, Value};
 
 /// A planned DELETE.
@@ -33,7 +33,7 @@ impl Delete {
     /// EXPLAIN.
     pub(super) fn explain(&self, format: ExplainFormat) -> Vec<Row> {
         let offsets = self.targets.iter().map(|(_, offset)| *offset);
-        self.scan.explain("DELETE", offsets, format)
+        explain_modify(&self.scan, "DELETE", offsets, format)
     }
 }
 
@@ -128,7 +128,11 @@ pub(super) fn run(context: &ExecContext<'_>, delete: &Delete) -> SqlResult<State
     for (target, _) in &delete.targets {
         target.touch(context)?;
     }
-    let rows = executor::collect(context, &delete.scan.plan, Some(ReadMode::Update))?;
+    let rows = executor::collect(
+        &context.reading(),
+        &delete.scan.plan,
+        Some(ReadMode::Update),
+    )?;
     // By table: two names of one table may mean the same row.
     let mut seen: BTreeSet<(TableId, Vec<u8>)> = BTreeSet::new();
     let several = delete.scan.tables.len() > 1;

@@ -8,8 +8,9 @@
 use crate::binder::BindContext;
 use crate::catalog::{Column, Index, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{EvalContext, Expr};
-use crate::types::{Value, assign};
+use crate::expr::{EvalContext, assign};
+use crate::plan::Expr;
+use crate::types::Value;
 
 use super::warn;
 

@@ -2,6 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | [`context`] | what a statement runs with |
 //! | [`insert`] | INSERT, REPLACE, ON DUPLICATE KEY UPDATE |
 //! | [`update`], [`delete`] | UPDATE and DELETE of one or several tables |
 //! | [`target`] | what is known of a table before a row is written: defaults, checks |
@@ -11,6 +12,7 @@
 //! | [`load`] | text files as rows |
 //! | [`ddl`] | everything that changes the catalog |
 
+mod context;
 pub mod ddl;
 mod delete;
 mod foreign_key;
@@ -26,6 +28,7 @@ mod update;
 #[cfg(feature = "mutants")]
 pub use owners::mutants as ownership_mutants;
 
+pub use context::ExecContext;
 pub(crate) use ddl::{quote_text, variable_in_view, wanted as blinded_keys_wanted};
 pub(crate) use delete::delete_known;
 pub use insert::LoadedFile;
@@ -35,13 +38,13 @@ use std::io::Read;
 
 use sqlparser::ast;
 
-use crate::binder::{BindContext, TableRead};
+use crate::binder::{BindContext, plan_query};
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
-use crate::executor::ExecContext;
-use crate::expr::{EvalContext, Expr, ExprKind, Warning, WarningLevel};
+use crate::explain::ExplainFormat;
+use crate::expr::{EvalContext, Warning, WarningLevel};
 use crate::parser::LoadData;
-use crate::planner::{self, ExplainFormat, Plan};
+use crate::plan::{Expr, ExprKind, Plan, TableRead};
 use crate::types::{DataType, Row};
 
 /// What a statement did, for the OK packet.
@@ -120,8 +123,7 @@ pub fn plan(
             };
         }
         ast::Statement::Query(query) => {
-            return planner::plan_query(context, query)
-                .map(|plan| Some(StatementPlan::Query(plan)));
+            return plan_query(context, query).map(|plan| Some(StatementPlan::Query(plan)));
         }
         ast::Statement::Insert(insert) => insert::plan(context, insert)?,
         ast::Statement::Update(update) => update::plan(context, update)?,

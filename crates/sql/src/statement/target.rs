@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::ExecContext;
 use super::foreign_key::Links;
 use super::generated::Computed;
 use crate::binder::{BindContext, Scope, bind_definition};
 use crate::catalog::{Column, ColumnDefault, SequenceKind, Table, TableId, touch};
 use crate::error::{SqlError, SqlResult};
-use crate::executor::ExecContext;
-use crate::expr::{EvalContext, Expr};
+use crate::expr::{EvalContext, assign};
 use crate::parser::{parse_expression, stored_mode};
-use crate::planner::walk;
-use crate::types::SqlMode;
-use crate::types::{DataType, DateTime, Row, Value, assign, implicit_default};
+use crate::plan::{Expr, walk};
+use crate::types::{DataType, DateTime, Row, SqlMode, Value, implicit_default};
 
 /// A table to be written.
 #[derive(Debug, Clone)]

@@ -14,15 +14,16 @@ use super::names::{is_default, parts, refuse_view};
 use super::rows::RowWriter;
 use super::target::{Target, position};
 use super::{
-    Access, Kind, ModifyStatement, StatementOutcome, add_reads, is_ignorable, note_param,
-    note_plan, refuse_returning, warn,
+    Access, ExecContext, Kind, ModifyStatement, StatementOutcome, add_reads, is_ignorable,
+    note_param, note_plan, refuse_returning, warn,
 };
-use crate::binder::{BindContext, bind_expr};
+use crate::binder::{BindContext, ModifyPlan, ModifyTable, bind_expr, plan_modify};
 use crate::error::{SqlError, SqlResult};
-use crate::executor::{self, ExecContext};
-use crate::expr::Expr;
-use crate::planner::{ExplainFormat, ModifyPlan, ModifyTable, plan_modify, walk};
-use crate::types::{Row, Value, assign};
+use crate::executor;
+use crate::explain::{ExplainFormat, explain_modify};
+use crate::expr::assign;
+use crate::plan::{Expr, walk};
+use crate::types::{Row, Value};
 
 /// A planned UPDATE.
 #[derive(Debug, Clone)]
@@ -38,7 +39,7 @@ impl Update {
     /// EXPLAIN.
     pub(super) fn explain(&self, format: ExplainFormat) -> Vec<Row> {
         let offsets = self.targets.iter().map(|written| written.offset);
-        self.scan.explain("UPDATE", offsets, format)
+        explain_modify(&self.scan, "UPDATE", offsets, format)
     }
 }
 
@@ -210,7 +211,11 @@ pub(super) fn run(context: &ExecContext<'_>, update: &Update) -> SqlResult<State
     for written in &update.targets {
         written.target.touch(context)?;
     }
-    let rows = executor::collect(context, &update.scan.plan, Some(ReadMode::Update))?;
+    let rows = executor::collect(
+        &context.reading(),
+        &update.scan.plan,
+        Some(ReadMode::Update),
+    )?;
     let mut seen: Vec<BTreeSet<Vec<u8>>> = vec![BTreeSet::new(); update.targets.len()];
     let (mut matched, mut changed) = (0_u64, 0_u64);
     let several = update.targets.len() > 1 || update.scan.tables.len() > 1;

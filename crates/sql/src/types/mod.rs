@@ -6,9 +6,6 @@
     reason = "conversions between kinds of numbers are what this module is for; ranges are checked where they matter"
 )]
 
-mod assign;
-#[cfg(test)]
-mod assign_tests;
 mod collate;
 mod collation;
 mod common;
@@ -17,6 +14,7 @@ mod convert;
 mod convert_json;
 mod data_type;
 mod general_ci;
+mod implicit_default;
 mod json_text;
 mod members;
 mod number;
@@ -29,12 +27,12 @@ mod time_zone;
 mod type_info;
 mod value;
 
-pub use assign::{assign, cast, implicit_default};
 pub use collate::{compare_text, sort_key, text_equal, write_escaped};
 pub use common::{common_type, merge_collations};
 pub use compare::{compare, group_key, sort_cmp, sort_cmp_typed, sort_head_typed};
 pub use convert_json::to_json;
 pub use data_type::{Collation, ColumnMeta, DataType, IntWidth, Sign, TextSize};
+pub use implicit_default::implicit_default;
 pub use json_text::{
     JsonIssue, MAX_JSON_DEPTH, check_json, compare_json, json_bytes, json_depth, json_to_text,
     normalise, parse_json, write_json, write_json_string,
@@ -42,8 +40,8 @@ pub use json_text::{
 pub use members::{SET_MEMBERS_MAX, set_bits, set_text};
 pub use number::{
     MAX_DECIMAL_PRECISION, MAX_DECIMAL_SCALE, decimal_limit, decimal_of_double, decimal_scale,
-    decimal_to_integer, parse_decimal, parse_double, parse_integer, round_decimal, write_decimal,
-    write_double, write_float,
+    decimal_to_integer, parse_decimal, parse_double, parse_integer, parse_integer_cut,
+    round_decimal, write_decimal, write_double, write_float,
 };
 pub use sql_mode::SqlMode;
 pub use store::{Issue, StoreRules, date_allowed, fit, integer_value};

@@ -2,13 +2,11 @@
 
 use sqlparser::ast::Statement;
 
-use super::neutral::NoTables;
 use super::shape::Shape;
-use crate::binder::BindContext;
-use crate::catalog::{Catalog, MaterializedView};
+use crate::binder::{BindContext, plan_query};
+use crate::catalog::{Catalog, MaterializedView, NoTables};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::parse;
-use crate::planner::plan_query;
 use crate::types::SqlMode;
 
 /// The shapes of a definition under a catalog: one, or one for each SELECT of a UNION.

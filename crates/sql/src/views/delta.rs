@@ -12,7 +12,8 @@ use crate::catalog::TableId;
 use crate::encoding;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{Upkeep, encode_kept, upkeep_rows};
-use crate::expr::{EvalContext, Expr};
+use crate::expr::EvalContext;
+use crate::plan::Expr;
 use crate::planner::delta::Step;
 use crate::types::{DataType, Row, SqlMode, Value, group_key};
 
@@ -192,7 +193,7 @@ impl Shape {
         for call in &grouping.calls {
             let sums = matches!(
                 call.kind,
-                crate::binder::AggregateKind::Sum | crate::binder::AggregateKind::Avg
+                crate::plan::AggregateKind::Sum | crate::plan::AggregateKind::Avg
             );
             for argument in &call.arguments {
                 held.push(argument_value(eval, argument, &row, sums)?);

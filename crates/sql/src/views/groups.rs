@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use manxdb_views::Unsuited;
 
-use super::DIV_PRECISION_INCREMENT;
 use super::contents::ENTRY_BYTES;
 use super::shape::Grouping;
-use crate::binder::{AggregateCall, AggregateKind};
 use crate::error::SqlResult;
 use crate::executor::{decode_kept, encode_kept, exact_result};
+use crate::expr::DIV_INCREMENT;
+use crate::plan::{AggregateCall, AggregateKind};
 use crate::types::{self, Collation, Decimal, Row, Value};
 
 /// Bytes that a group takes beside its key and its values, about.
@@ -144,12 +144,7 @@ impl State {
                 whole,
                 decimal,
                 count,
-            } => exact_result(
-                call,
-                *whole,
-                decimal.as_ref(),
-                (*count, DIV_PRECISION_INCREMENT),
-            ),
+            } => exact_result(call, *whole, decimal.as_ref(), (*count, DIV_INCREMENT)),
             State::Values(known) => {
                 let end = if call.kind == AggregateKind::Min {
                     known.keys().next()

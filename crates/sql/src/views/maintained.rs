@@ -4,15 +4,18 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use manxdb_storage::KeyRange;
 use manxdb_txn::Transaction;
 use manxdb_views::{Fill, Lookup, Version, View};
 
 use super::contents::{Held, RowChange};
 use super::delta::{Changed, KeyChange, States};
 use super::registry::Never;
-use super::shape::Shape;
+use super::shape::{HeldTable, Shape};
 use crate::catalog::{MaterializedView, TableId};
+use crate::encoding::index_prefix;
 use crate::error::SqlResult;
+use crate::plan::{HeldView, ViewFill, ViewRead};
 use crate::types::{Row, SqlMode, Value};
 
 /// A materialized view in use, or one SELECT of its UNION.
@@ -35,16 +38,6 @@ impl std::fmt::Debug for Maintained {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.shown())
     }
-}
-
-/// What a reader gets.
-pub(crate) enum Read {
-    /// The rows that the tail begins with.
-    Hit(Vec<Row>),
-    /// The reader may fill the key with what its snapshot has.
-    Fill(Fill<Held>),
-    /// The base plan.
-    Base,
 }
 
 impl Maintained {
@@ -80,55 +73,14 @@ impl Maintained {
         self.fill_rows.load(Ordering::Relaxed)
     }
 
-    /// Counts rows that operators of a fill have touched.
-    pub(crate) fn note_fill(&self, touched: u64) {
-        self.fill_rows.fetch_add(touched, Ordering::Relaxed);
-    }
-
-    /// Name and key, for EXPLAIN.
-    #[must_use]
-    pub fn shown(&self) -> String {
-        let names: Vec<&str> = self.shape.keys.iter().map(|key| &*key.name).collect();
-        format!("{} ({})", self.definition.name, names.join(", "))
-    }
-
     fn mode(&self) -> SqlMode {
         SqlMode::from_bits(self.definition.sql_mode)
     }
 
-    /// The bytes of a key; `None` when the view cannot tell, and the base plan answers.
-    pub(crate) fn key(&self, values: &[Value]) -> Option<Vec<u8>> {
-        self.shape.reader_key(values)
-    }
-
-    /// What a reader at a snapshot gets for a key.
-    pub(crate) fn read(&self, key: &[u8], at: Version) -> SqlResult<Read> {
-        if self.since.load(Ordering::SeqCst) == u64::MAX {
-            return Ok(Read::Base);
-        }
-        let applied = self.shared.applied();
-        Ok(match self.keys.lookup(key, at, applied, Held::rows) {
-            Lookup::Hit(rows) => Read::Hit(rows?),
-            Lookup::Missing => self.keys.begin_fill(key, at).map_or(Read::Base, Read::Fill),
-            Lookup::Unable => Read::Base,
-        })
-    }
-
-    /// What is held of `rows`, which the fill's plan gave; and the rows that the tail begins with.
-    /// `None`: the key cannot be held, and the base plan answers.
-    pub(crate) fn held(&self, rows: Vec<Row>) -> Option<Held> {
+    /// What is held of `rows`, which the fill's plan gave; `None`: the key cannot be held.
+    fn held(&self, rows: Vec<Row>) -> Option<Held> {
         let rows = self.shape.held_rows(self.mode(), rows).ok()?;
         Held::filled(&self.shape, &rows).ok()
-    }
-
-    /// Bytes that one key may take.
-    pub(crate) fn key_bytes_max(&self) -> usize {
-        self.shared.pool().limit_bytes() / 2
-    }
-
-    /// Makes room after a fill.
-    pub(crate) fn keep_limit(&self) {
-        self.shared.pool().keep_limit();
     }
 
     /// Whether a commit is one that the view is told of.
@@ -180,5 +132,63 @@ impl Maintained {
             }
         }
         self.keys.apply(version, oldest, by_key);
+    }
+}
+
+impl HeldView for Maintained {
+    fn shown(&self) -> String {
+        let names: Vec<&str> = self.shape.keys.iter().map(|key| &*key.name).collect();
+        format!("{} ({})", self.definition.name, names.join(", "))
+    }
+
+    fn row_ranges(&self) -> Vec<KeyRange> {
+        let rows_of = |held: &HeldTable| KeyRange::prefix(&index_prefix(&held.table, 0));
+        self.shape.tables.iter().map(rows_of).collect()
+    }
+
+    fn key(&self, values: &[Value]) -> Option<Vec<u8>> {
+        self.shape.reader_key(values)
+    }
+
+    fn key_bytes_max(&self) -> usize {
+        self.shared.pool().limit_bytes() / 2
+    }
+
+    fn read(&self, key: &[u8], at: Version) -> SqlResult<ViewRead<'_>> {
+        if self.since.load(Ordering::SeqCst) == u64::MAX {
+            return Ok(ViewRead::Base);
+        }
+        let applied = self.shared.applied();
+        Ok(match self.keys.lookup(key, at, applied, Held::rows) {
+            Lookup::Hit(rows) => ViewRead::Hit(rows?),
+            Lookup::Missing => match self.keys.begin_fill(key, at) {
+                Some(fill) => ViewRead::Fill(Box::new(KeyFill { view: self, fill })),
+                None => ViewRead::Base,
+            },
+            Lookup::Unable => ViewRead::Base,
+        })
+    }
+}
+
+/// A key of a view that a reader fills.
+struct KeyFill<'v> {
+    view: &'v Maintained,
+    fill: Fill<Held>,
+}
+
+impl ViewFill for KeyFill<'_> {
+    fn note_touched(&self, rows: u64) {
+        self.view.fill_rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    fn finish(self: Box<Self>, rows: Vec<Row>) -> SqlResult<Option<Vec<Row>>> {
+        let Some(held) = self.view.held(rows) else {
+            return Ok(None);
+        };
+        let rows = held.rows()?;
+        self.fill.finish(held);
+        // Makes room.
+        self.view.shared.pool().keep_limit();
+        Ok(Some(rows))
     }
 }

@@ -8,12 +8,10 @@ use std::sync::Arc;
 use super::maintained::Maintained;
 use super::shape::{Grouping, KeyColumn, Shape, among, cut, joined_of};
 use super::top::{Top, ordered};
-use crate::binder::AggregateCall;
-use crate::expr::{Expr, ExprKind};
-use crate::planner::delta::{self, Joined, leaves};
-use crate::planner::logical::{Leaf, Source};
-use crate::planner::physical::{Aggregate, Limit, Node, SetOperation, ViewLookup};
-use crate::planner::{Plan, walk};
+use crate::plan::logical::{Joined, Leaf, Source};
+use crate::plan::physical::{Aggregate, Limit, Node, SetOperation, ViewLookup};
+use crate::plan::{AggregateCall, Expr, ExprKind, HeldView, Plan, walk};
+use crate::planner::delta::{self, leaves};
 use crate::types::Value;
 
 /// Look-ups that one query may be; with more the base plan answers.
@@ -115,11 +113,12 @@ fn lookup(view: &Arc<Maintained>, base: &Node, cuttable: &Node) -> Option<ViewLo
         return None;
     }
     Some(ViewLookup {
-        view: Arc::clone(view),
+        view: Arc::clone(view) as Arc<dyn HeldView>,
         keys: binding.keys,
         guards: binding.guards,
         first,
         fill: fill_plan(shape, joined),
+        key_params: shape.keys.iter().map(|key| key.param).collect(),
         tail,
         base: base.clone(),
     })
@@ -296,24 +295,4 @@ fn fill_plan(shape: &Shape, current: &Joined) -> Node {
         Some(top) => top.fill(&from, shape.width),
         None => from,
     }
-}
-
-/// The plan that gives the rows of a key whose columns have these values.
-pub(crate) fn fill_of(lookup: &ViewLookup, keys: &[&Expr]) -> Node {
-    let shape = &lookup.view.shape;
-    assert_eq!(keys.len(), shape.keys.len(), "a value for each key column");
-    let mut fill = lookup.fill.clone();
-    walk::node_exprs_mut(&mut fill, &mut |expr| put_into(expr, shape, keys));
-    fill
-}
-
-fn put_into(expr: &mut Expr, shape: &Shape, keys: &[&Expr]) {
-    if let ExprKind::Param(param) = expr.kind {
-        let mut columns = shape.keys.iter().zip(keys);
-        if let Some((_, key)) = columns.find(|(column, _)| column.param == param) {
-            *expr = (*key).clone();
-        }
-        return;
-    }
-    walk::for_each_child_mut(expr, &mut |child| put_into(child, shape, keys));
 }

@@ -37,11 +37,8 @@ mod top;
 pub(crate) use candidates::{Candidate, Candidates, Verdict};
 pub(crate) use definition::shapes_of;
 pub use maintained::Maintained;
-pub(crate) use maintained::Read;
-pub(crate) use matching::{answer, fill_of};
-pub(crate) use neutral::{DIV_PRECISION_INCREMENT, NoTables};
+pub(crate) use matching::answer;
 pub(crate) use registry::Views;
-pub(crate) use shape::HeldTable;
 pub(crate) use template_text::definition_text;
 
 /// Bytes that views may take unless `views_memory` says otherwise.

@@ -1,31 +1,12 @@
 //! Evaluation without a session: what a view computes is the same for everybody.
 
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
 
-use crate::binder::VirtualTables;
-use crate::catalog::Table;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{ConstantLists, EvalContext, SessionInfo, Subqueries, Warning};
-use crate::functions::SeededRandom;
-use crate::planner::Plan;
+use crate::expr::functions::SeededRandom;
+use crate::expr::{ConstantLists, DIV_INCREMENT, EvalContext, SessionInfo, Subqueries, Warning};
+use crate::plan::Plan;
 use crate::types::{Row, SqlMode, Value};
-
-/// `div_precision_increment` that views compute with; readers with another run the base plan.
-pub(crate) const DIV_PRECISION_INCREMENT: u8 = 4;
-
-/// No computed tables: a view reads stored ones.
-pub(crate) struct NoTables;
-
-impl VirtualTables for NoTables {
-    fn table(&self, _database: &str, _name: &str) -> Option<Arc<Table>> {
-        None
-    }
-
-    fn rows(&self, _database: &str, _name: &str) -> SqlResult<Vec<Row>> {
-        Ok(Vec::new())
-    }
-}
 
 struct Nobody;
 
@@ -102,7 +83,8 @@ pub(super) fn evaluate<T>(
         clock: &clock,
         time_zone: jiff::tz::TimeZone::UTC,
         sql_mode,
-        div_precision_increment: DIV_PRECISION_INCREMENT,
+        // A reader with another runs the base plan.
+        div_precision_increment: DIV_INCREMENT,
         group_concat_max_len: 1024,
         random: &random,
         seeded: SeededRandom::default(),

@@ -1,7 +1,6 @@
 //! Which expressions give the same for every session at every time.
 
-use crate::expr::{Expr, ExprKind};
-use crate::planner::walk;
+use crate::plan::{Expr, ExprKind, walk};
 use crate::types::DataType;
 
 /// Functions of their arguments alone.

@@ -9,14 +9,12 @@ use std::sync::Arc;
 
 use super::pure;
 use super::top::Top;
-use crate::binder::{AggregateCall, AggregateKind};
 use crate::catalog::Table;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{CompareOp, Expr, ExprKind};
-use crate::planner::Plan;
-use crate::planner::delta::{self, Joined, Obstacle, Step};
-use crate::planner::logical::{Group, Source, Tree};
-use crate::planner::physical::{Aggregate, Node};
+use crate::plan::logical::{Group, Joined, Source, Tree};
+use crate::plan::physical::{Aggregate, Node};
+use crate::plan::{AggregateCall, AggregateKind, CompareOp, Expr, ExprKind, Plan};
+use crate::planner::delta::{self, Obstacle, Step};
 use crate::types::{Collation, DataType};
 
 /// What a view holds.

@@ -1,8 +1,7 @@
 //! From the text of a query that was run to the definition of a view that would answer it.
 
 use super::shape::{among, cut, joined_of, operands};
-use crate::expr::{Expr, ExprKind};
-use crate::planner::Plan;
+use crate::plan::{Expr, ExprKind, Plan};
 use crate::types::Value;
 
 /// What becomes of a `?` of the query.

@@ -15,8 +15,8 @@ use super::pure;
 use super::shape::cut;
 use crate::error::SqlResult;
 use crate::executor::{decode_kept, encode_kept};
-use crate::expr::{Expr, ExprKind};
-use crate::planner::physical::{Limit, Node, SortKey};
+use crate::plan::physical::{Limit, Node, SortKey};
+use crate::plan::{Expr, ExprKind};
 use crate::types::{self, Collation, DataType, Row, Value};
 
 /// Most rows that a definition may ask for; with more, all rows of a key are held.
@@ -57,7 +57,7 @@ impl Top {
         let mut expressions: Vec<Expr> = (0..width)
             .map(|slot| Expr {
                 kind: ExprKind::Column(slot),
-                ty: crate::binder::bigint(false),
+                ty: DataType::BIGINT,
                 nullable: true,
             })
             .collect();
@@ -75,7 +75,7 @@ impl Top {
             expressions,
         });
         let count = i64::try_from(self.fill_rows()).unwrap_or(i64::MAX);
-        let count = Expr::literal(Value::Int(count), crate::binder::bigint(false));
+        let count = Expr::literal(Value::Int(count), DataType::BIGINT);
         let limit = Limit {
             count: Some(count),
             offset: None,

@@ -41,8 +41,9 @@ use crate::error::TxnError;
 use crate::locks::LockTable;
 use crate::model::{Intent, Page, ReadSet, Reply, Snapshot};
 use crate::path::{CommitObserver, CommitPath};
-use crate::procedure::{Call, OneShard, Registry, Values, run_attempts};
+use crate::procedure::{Call, OneShard, Registry, Values};
 use crate::ranges::is_empty;
+use crate::run_procedure::run_attempts;
 use crate::waiter::Waiter;
 
 /// How a call of a procedure ended.

@@ -7,11 +7,11 @@
 //! runs it does the same. A path that runs procedures runs SQL as well, because applying an
 //! [`crate::Intent`] is the built-in procedure [`ApplyIntent`].
 //!
-//! The `local` path runs all pieces in one serializable transaction ([`run_whole`]).
+//! The `local` path runs all pieces in one serializable transaction ([`crate::run_procedure`]).
 
 mod codec;
 mod intent;
-mod run;
+mod order;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use manxdb_storage::{Direction, Durability, KeyRange};
 use parking_lot::RwLock;
 
 pub use self::intent::{APPLY_INTENT, ApplyIntent, decode_intent, encode_intent, is_applied};
-pub use self::run::{in_running_order, run_attempts, run_whole};
+pub use self::order::in_running_order;
 
 use crate::error::TxnError;
 use crate::model::{Page, ReadSet, TxnId};
@@ -182,7 +182,7 @@ pub enum ProcedureError {
 }
 
 impl ProcedureError {
-    fn of(self, name: &str) -> TxnError {
+    pub(crate) fn of(self, name: &str) -> TxnError {
         match self {
             ProcedureError::Rows(failure) => failure,
             other => TxnError::Procedure {

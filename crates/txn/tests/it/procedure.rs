@@ -11,8 +11,9 @@ use manxdb_storage::{Direction, Durability, KeyRange};
 use manxdb_txn::IsolationLevel::Serializable;
 use manxdb_txn::procedure::{
     APPLY_INTENT, ApplyIntent, Call, OneShard, Placement, Procedure, ProcedureError,
-    ProcedurePiece, RowView, ShardId, Slot, Values, encode_intent, is_applied, run_whole,
+    ProcedurePiece, RowView, ShardId, Slot, Values, encode_intent, is_applied,
 };
+use manxdb_txn::run_procedure::run_whole;
 use manxdb_txn::testing::BlockingWaiter;
 use manxdb_txn::waiter::resolve;
 use manxdb_txn::{CommitPath, Intent, ReadMode, ReadSet, TxnError, TxnId, Waiter};

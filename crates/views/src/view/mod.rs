@@ -32,7 +32,7 @@ pub struct View<C: Contents> {
     bytes: AtomicUsize,
     counters: Counters,
     #[cfg(feature = "mutants")]
-    pub(crate) mutants: parking_lot::Mutex<crate::mutants::Mutants>,
+    mutants: parking_lot::Mutex<crate::mutants::Mutants>,
 }
 
 struct Inner<C: Contents> {
@@ -63,6 +63,12 @@ impl<C: Contents> View<C> {
             #[cfg(feature = "mutants")]
             mutants: parking_lot::Mutex::default(),
         }
+    }
+
+    /// Plants defects.
+    #[cfg(feature = "mutants")]
+    pub fn plant(&self, mutants: crate::mutants::Mutants) {
+        *self.mutants.lock() = mutants;
     }
 
     /// Gives what `key` holds at `at` to `read`. `applied` is [`crate::Feed::applied`], asked for

@@ -19,11 +19,12 @@ mod witness;
 
 use std::fmt::Write as _;
 
-use manxdb_lab::data::{Data, Record};
+use manxdb_lab::experiment::data::{Data, Record};
 use manxdb_lab::experiment::{
-    At, Design, Experiment, ExperimentKind, Falsification, Scale, TrialError, series,
+    At, Design, Experiment, ExperimentKind, Falsification, Scale, series,
 };
 use manxdb_lab::figure::Look;
+use manxdb_lab::trial_error::TrialError;
 
 use self::trial::{Answerer, Outcome, Pace, Trial};
 use super::columns::{Column, cells, names};

@@ -1,6 +1,6 @@
 //! How long records of one client take, by the number of witnesses and what else their host does.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Measured, Scale, Source};
 use manxdb_lab::figure::{Axes, Figure, Line, Mark, Panel, Scale as Along};
 

@@ -1,6 +1,6 @@
 //! How many requests a witness answers for a second of CPU.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Measured, Scale, Source};
 use manxdb_lab::figure::{Axes, Figure, Line, Mark, Panel, Scale as Along, Shape};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use manxdb_lab::data::{Data, Record};
+use manxdb_lab::experiment::data::{Data, Record};
 use manxdb_lab::experiment::{Claim, Measured, Source, series};
 use manxdb_lab::figure::{Line, Look, Point};
 

@@ -1,6 +1,6 @@
 //! Latency of SET, one at a time.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Measured, Scale, Source};
 use manxdb_lab::figure::{Axes, Figure, Line, Mark, Panel};
 

@@ -23,8 +23,9 @@ mod skew;
 mod throughput;
 pub(super) mod trial;
 
-use manxdb_lab::data::{Data, Record};
-use manxdb_lab::experiment::{Design, Experiment, ExperimentKind, Falsification, TrialError};
+use manxdb_lab::experiment::data::{Data, Record};
+use manxdb_lab::experiment::{Design, Experiment, ExperimentKind, Falsification};
+use manxdb_lab::trial_error::TrialError;
 
 pub(super) use self::found::REPETITIONS_MIN;
 pub(super) use self::load::spread;

@@ -1,6 +1,6 @@
 //! YCSB's mixes over the skew of their keys: how often commands conflict, and what that costs.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Measured, Scale, Source};
 use manxdb_lab::figure::{Axes, Figure, Mark, Panel};
 

@@ -1,6 +1,6 @@
 //! Rate and cost of SET, by clients.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Measured, Scale, Source};
 use manxdb_lab::figure::{Axes, Figure, Line, Mark, Panel, Scale as Along};
 
@@ -124,7 +124,8 @@ fn rate_beside_aof(data: &Data<Replicating>) -> Claim {
         Ok(ratio) => ratio,
         Err(why) => return Claim::open(Source::Target, says, why),
     };
-    let of_one = |record: &&manxdb_lab::data::Record<Replicating>| record.trial.clients == 1;
+    let of_one =
+        |record: &&manxdb_lab::experiment::data::Record<Replicating>| record.trial.clients == 1;
     let records = data.records.iter().filter(of_one);
     let mut took: Vec<f64> = records.filter_map(|one| one.outcome.fdatasync_ms).collect();
     took.sort_by(f64::total_cmp);

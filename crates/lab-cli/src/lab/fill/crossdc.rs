@@ -1,6 +1,6 @@
 //! Two databases in two zones, workers in both, and the control plane in one of them.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Measured, Scale, Source};
 use manxdb_lab::figure::{Figure, Mark};
 

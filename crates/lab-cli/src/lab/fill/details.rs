@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use manxdb_lab::data::{Data, Record};
+use manxdb_lab::experiment::data::{Data, Record};
 use manxdb_lab::experiment::{At, Design};
 
 use super::Filling;

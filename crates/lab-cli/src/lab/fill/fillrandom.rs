@@ -1,7 +1,7 @@
 //! One database under db_bench's fillrandom, with half a core, and workers that have one core
 //! together.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{At, Claim, Design, Measured, Scale, Source};
 use manxdb_lab::figure::{Figure, Mark};
 

@@ -1,6 +1,6 @@
 //! Lines of figures: a mode each, and those without workers as levels.
 
-use manxdb_lab::data::{Data, Record};
+use manxdb_lab::experiment::data::{Data, Record};
 use manxdb_lab::experiment::{At, series};
 use manxdb_lab::figure::{Axes, Line, Look, Panel, Point};
 

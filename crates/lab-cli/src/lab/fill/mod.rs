@@ -25,8 +25,9 @@ pub(super) mod trial;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use manxdb_lab::data::Record;
-use manxdb_lab::experiment::{Design, Experiment, ExperimentKind, Falsification, TrialError};
+use manxdb_lab::experiment::data::Record;
+use manxdb_lab::experiment::{Design, Experiment, ExperimentKind, Falsification};
+use manxdb_lab::trial_error::TrialError;
 
 pub use self::cgroup::{Group, Quotas};
 pub(super) use self::fillrandom::{NO_QUOTAS, judge, open, percent, shape};
@@ -98,7 +99,7 @@ impl ExperimentKind for Filling {
         plausible::check(trial, outcome)
     }
 
-    fn contradiction(data: &manxdb_lab::data::Data<Self>) -> Option<String> {
+    fn contradiction(data: &manxdb_lab::experiment::data::Data<Self>) -> Option<String> {
         plausible::contradiction(data)
     }
 
@@ -114,7 +115,7 @@ impl ExperimentKind for Filling {
         plausible::falsify(outcome, how);
     }
 
-    fn details(design: &Design<Self>, data: &manxdb_lab::data::Data<Self>) -> String {
+    fn details(design: &Design<Self>, data: &manxdb_lab::experiment::data::Data<Self>) -> String {
         details::details(design, data)
     }
 }
@@ -169,7 +170,7 @@ fn next_number() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use manxdb_lab::data::Data;
+    use manxdb_lab::experiment::data::Data;
     use manxdb_lab::experiment::{ClaimVerdict, Scale};
 
     use super::trial::Mode;

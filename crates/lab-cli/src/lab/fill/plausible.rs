@@ -1,6 +1,6 @@
 //! Which outcomes of loads can be true, and how they are made false to test verdicts.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{Falsification, demand, within};
 
 use super::Filling;

@@ -1,6 +1,6 @@
 //! What claims have in common: systems beside each other, at the records of one comparison.
 
-use manxdb_lab::data::{Data, Record};
+use manxdb_lab::experiment::data::{Data, Record};
 use manxdb_lab::experiment::{Claim, Measured, Source};
 
 use super::Reading;

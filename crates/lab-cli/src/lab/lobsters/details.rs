@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::figure::Shape;
 
 use super::Reading;
@@ -51,7 +51,7 @@ fn scales(data: &Data<Reading>) -> String {
 /// The different values of something over all records, in their order.
 fn each(
     data: &Data<Reading>,
-    value: impl Fn(&manxdb_lab::data::Record<Reading>) -> String,
+    value: impl Fn(&manxdb_lab::experiment::data::Record<Reading>) -> String,
 ) -> String {
     let mut values: Vec<String> = Vec::new();
     for value in data.records.iter().map(value) {

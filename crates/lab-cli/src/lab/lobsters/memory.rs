@@ -1,7 +1,7 @@
 //! Memory and disk: servers when they are filled and when pages were served, and a cache of answers
 //! beside them.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Measured, Scale, Source};
 use manxdb_lab::figure::{Axes, Figure, Line, Look, Panel, Point, Scale as Along, Shape};
 

@@ -27,8 +27,9 @@ mod sizes;
 mod system;
 mod trial;
 
-use manxdb_lab::data::{Data, Record};
-use manxdb_lab::experiment::{Design, Experiment, ExperimentKind, Falsification, TrialError};
+use manxdb_lab::experiment::data::{Data, Record};
+use manxdb_lab::experiment::{Design, Experiment, ExperimentKind, Falsification};
+use manxdb_lab::trial_error::TrialError;
 
 use self::outcome::{Outcome, PAGES, Ran};
 use self::trial::{Rate, Trial};

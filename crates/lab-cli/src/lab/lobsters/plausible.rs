@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{Falsification, demand, within};
 
 use super::Reading;

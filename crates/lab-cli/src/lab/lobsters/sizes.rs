@@ -1,6 +1,6 @@
 //! Over sizes of the site: whether pages take longer where there is more of everything.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Measured, Scale, Source};
 use manxdb_lab::figure::{Axes, Figure, Line, Mark, Panel, Point, Scale as Along, Shape};
 

@@ -1,6 +1,6 @@
 //! Aggregations over the number of groups: the paper's Figure 8b.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Measured, Scale, Source};
 use manxdb_lab::figure::{Axes, Figure, Mark, Scale as Along};
 

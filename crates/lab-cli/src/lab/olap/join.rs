@@ -1,6 +1,6 @@
 //! Joins over the share of rows with a partner: the paper's Figure 8a.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Scale, Source};
 use manxdb_lab::figure::{Axes, Figure, Mark, Scale as Along};
 

@@ -11,11 +11,12 @@ mod plausible;
 
 use std::fmt::Write as _;
 
-use manxdb_lab::data::{Data, Record};
+use manxdb_lab::experiment::data::{Data, Record};
 use manxdb_lab::experiment::{
-    At, Claim, Design, Experiment, ExperimentKind, Falsification, Source, TrialError, series,
+    At, Claim, Design, Experiment, ExperimentKind, Falsification, Source, series,
 };
 use manxdb_lab::figure::{Axes, Line, Look, Mark, Panel};
+use manxdb_lab::trial_error::TrialError;
 
 use super::rack::{compared, ratios};
 use crate::bench::olap::{Outcome, measure};

@@ -1,6 +1,6 @@
 //! CPU of a checkout, on the clients' and on the servers' side.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Scale, Source};
 use manxdb_lab::figure::Figure;
 

@@ -1,6 +1,6 @@
 //! Checkouts a second when all customers want the same few products.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Scale, Source};
 use manxdb_lab::figure::{Axes, Figure, Scale as Along};
 

@@ -19,10 +19,9 @@ mod trial;
 
 use std::fmt::Write as _;
 
-use manxdb_lab::data::{Data, Record};
-use manxdb_lab::experiment::{
-    Claim, Design, Experiment, ExperimentKind, Falsification, Scale, TrialError,
-};
+use manxdb_lab::experiment::data::{Data, Record};
+use manxdb_lab::experiment::{Claim, Design, Experiment, ExperimentKind, Falsification, Scale};
+use manxdb_lab::trial_error::TrialError;
 
 use self::systems::System;
 pub(super) use self::systems::{compared, farthest, ratios, repetitions};

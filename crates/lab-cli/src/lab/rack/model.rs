@@ -4,7 +4,7 @@
 //! two-sided variant is the network's limit that the paper gives, and how many cores of a server handle
 //! messages of sockets over InfiniBand is not published, but taken to be one.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{Claim, Measured, Source};
 
 use super::Shopping;

@@ -1,7 +1,7 @@
 //! Checkouts a second over clients: the paper's Figure 6, as far as one machine shows it, and as far
 //! as its published prices do.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Measured, Scale, Source};
 use manxdb_lab::figure::{Axes, Figure, Mark, Panel};
 

@@ -1,6 +1,6 @@
 //! What is compared, and how its lines look.
 
-use manxdb_lab::data::{Data, Record};
+use manxdb_lab::experiment::data::{Data, Record};
 use manxdb_lab::experiment::{At, Claim, ExperimentKind, Measured, Scale, Source, series};
 use manxdb_lab::figure::{Axes, Line, Look, Panel, Scale as Along};
 use manxdb_lab::rack;

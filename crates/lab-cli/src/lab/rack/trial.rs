@@ -1,7 +1,7 @@
 //! What decides a run: in processes of this machine, or on the machines of the published experiment.
 
-use manxdb_lab::experiment::TrialError;
 use manxdb_lab::rack;
+use manxdb_lab::trial_error::TrialError;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::checkout::{Outcome, measure};

@@ -1,6 +1,6 @@
 //! What we say, and whether it holds.
 
-use manxdb_lab::data::{Data, Record};
+use manxdb_lab::experiment::data::{Data, Record};
 use manxdb_lab::experiment::{At, Claim, Design, Measured, Source};
 
 use super::{Surviving, killed, quiet, sizes};

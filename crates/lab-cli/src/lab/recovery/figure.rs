@@ -1,7 +1,7 @@
 //! The figure: a timeline of each kind of kill, what copies cost, and how long locks were held.
 
-use manxdb_lab::data::{Data, Record};
 use manxdb_lab::experiment::Design;
+use manxdb_lab::experiment::data::{Data, Record};
 use manxdb_lab::figure::{Axes, Figure, Line, Look, Mark, Panel, Point};
 
 use super::claims::leases;

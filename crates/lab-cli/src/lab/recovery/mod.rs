@@ -13,10 +13,11 @@ mod plausible;
 
 use std::fmt::Write as _;
 
-use manxdb_lab::data::{Data, Record};
+use manxdb_lab::experiment::data::{Data, Record};
 use manxdb_lab::experiment::{
-    At, Design, Experiment, ExperimentKind, Falsification, Scale, TrialError, series,
+    At, Design, Experiment, ExperimentKind, Falsification, Scale, series,
 };
+use manxdb_lab::trial_error::TrialError;
 
 use super::rack::repetitions;
 use crate::bench::recovery::{Outcome, measure};

@@ -1,6 +1,6 @@
 //! What we say, and whether it holds.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{At, Claim, Design, Measured, Source};
 
 use super::trial::{Durability, Measure, System, Work};

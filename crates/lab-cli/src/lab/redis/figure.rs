@@ -1,7 +1,7 @@
 //! The figure: what each command costs, and how many are done when the disk is waited for.
 
-use manxdb_lab::data::Data;
 use manxdb_lab::experiment::Design;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::figure::{Axes, Figure, Line, Look, Panel, Scale as Along};
 
 use super::trial::{Durability, Measure, System, Work};

@@ -22,10 +22,11 @@ mod trial;
 
 use std::fmt::Write as _;
 
-use manxdb_lab::data::{Data, Record};
+use manxdb_lab::experiment::data::{Data, Record};
 use manxdb_lab::experiment::{
-    At, Design, Experiment, ExperimentKind, Falsification, Scale, TrialError, series,
+    At, Design, Experiment, ExperimentKind, Falsification, Scale, series,
 };
+use manxdb_lab::trial_error::TrialError;
 
 pub(super) use self::run::{SyncedSets, synced_sets};
 pub(super) use self::server::cpu_of;

@@ -3,12 +3,13 @@
 
 use std::fmt::Write as _;
 
-use manxdb_lab::data::{Data, Record};
+use manxdb_lab::experiment::data::{Data, Record};
 use manxdb_lab::experiment::{
-    At, Claim, Design, ExperimentKind, Falsification, Measured, Scale, Source, TrialError, demand,
-    series, within,
+    At, Claim, Design, ExperimentKind, Falsification, Measured, Scale, Source, demand, series,
+    within,
 };
 use manxdb_lab::figure::{Axes, Figure, Line, Look, Mark, Panel, Scale as Along};
+use manxdb_lab::trial_error::TrialError;
 use serde::{Deserialize, Serialize};
 
 use super::run::{fill, own_version};

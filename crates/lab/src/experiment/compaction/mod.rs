@@ -13,11 +13,10 @@ mod plausible;
 mod report;
 
 use super::report::each;
-use super::{
-    Claim, Design, ExperimentKind, Falsification, Measured, Scale, Source, TrialError, series,
-};
+use super::{Claim, Design, ExperimentKind, Falsification, Measured, Scale, Source, series};
 use crate::caas_many::{CaasOutcome, Sharing, Trial};
-use crate::data;
+use crate::experiment::data;
+use crate::trial_error::TrialError;
 
 type Experiment = Design<Sharing>;
 type Data = data::Data<Sharing>;

@@ -27,11 +27,10 @@ mod systems;
 mod targets;
 
 use super::report::each;
-use super::{
-    Claim, Design, ExperimentKind, Falsification, Measured, Scale, Source, TrialError, series,
-};
-use crate::data;
+use super::{Claim, Design, ExperimentKind, Falsification, Measured, Scale, Source, series};
+use crate::experiment::data;
 use crate::trial::{Transactions, Trial, TrialOutcome};
+use crate::trial_error::TrialError;
 
 type Experiment = Design<Transactions>;
 type Data = data::Data<Transactions>;

@@ -9,9 +9,9 @@ use manxdb_checker::append::{History, Level as Promise, Operation, Outcome, chec
 use manxdb_common::Level;
 use manxdb_core::Nanos;
 use manxdb_lab::append::{AppendLoad, history};
+use manxdb_lab::candidate::{Candidate, Cluster, HoldsReplica as _};
 use manxdb_lab::dast::paper_links;
 use manxdb_lab::load::{Load, LoadOptions};
-use manxdb_lab::systems::{Candidate, Cluster, HoldsReplica as _};
 use manxdb_lab::why::Why;
 use manxdb_sim::{SimTime, World, WorldOptions};
 use manxdb_test_harness::seeds;

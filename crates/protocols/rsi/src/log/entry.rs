@@ -3,7 +3,7 @@
 use manxdb_fabric::{Address, ServerId, WORD_LENGTH};
 
 use crate::block::Layout;
-use crate::commit::Change;
+use crate::change::Change;
 use crate::vector::Snapshot;
 use crate::version::{Label, Stamp};
 

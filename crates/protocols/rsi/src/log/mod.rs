@@ -29,8 +29,7 @@ use manxdb_fabric::{Address, Operation, OperationOutcome, WORD_LENGTH};
 pub use self::entry::{LogEntry, Redo};
 pub(crate) use self::entry::{Reader, Writer};
 pub(crate) use self::fetch::Fetch;
-use crate::commit::Abort;
-use crate::replicas::Map;
+use crate::abort::Abort;
 
 /// Where a thread logs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -71,11 +70,9 @@ impl Log {
         })
     }
 
-    /// The same on servers, where a map has it; none when no server has it any more.
-    #[must_use]
-    pub fn on(&self, map: &Map) -> Option<Self> {
-        let places = self.places.iter().flat_map(|at| map.all(*at));
-        Self::new(places.collect(), self.bytes, self.slots)
+    /// Bytes of a slot.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Slots at each place.

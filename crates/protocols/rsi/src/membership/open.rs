@@ -125,7 +125,11 @@ impl RecoveryCoordinator {
 
     /// Installs, publishes and closes all.
     fn restore(&mut self, look: Look) -> MembershipAction {
-        let logs = self.ward.logs.iter().map(|log| log.on(&self.map));
+        let logs = self
+            .ward
+            .logs
+            .iter()
+            .map(|log| self.map.log_on_servers(log));
         let Some(logs) = logs.collect() else {
             let region = self.ward.vector.base().server;
             return MembershipAction::End(End::Fault(Fault::Gone(region))); // no server has them any more

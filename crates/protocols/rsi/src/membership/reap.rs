@@ -74,7 +74,7 @@ impl RecoveryCoordinator {
     pub(super) fn begin_to_recover(&mut self, owner: Owner) -> MembershipAction {
         let place = usize::from(owner.thread.number());
         let log = self.ward.logs.get(place);
-        let Some(log) = log.and_then(|log| log.on(&self.map)) else {
+        let Some(log) = log.and_then(|log| self.map.log_on_servers(log)) else {
             return self.pause(); // the ward has fewer logs than client slots, or no server has them
         };
         #[cfg_attr(not(feature = "mutants"), expect(unused_mut))]

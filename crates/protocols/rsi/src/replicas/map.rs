@@ -372,6 +372,14 @@ impl Map {
         Log::new(self.all(at), bytes, slots)
     }
 
+    /// A log whose places are addresses of regions, on the servers that have them; none when no server has
+    /// it any more.
+    #[must_use]
+    pub fn log_on_servers(&self, log: &Log) -> Option<Log> {
+        let places = log.places().iter().flat_map(|at| self.all(*at));
+        Log::new(places.collect(), log.bytes(), log.slots())
+    }
+
     /// The vector's replicas as vectors of their own.
     pub(super) fn vectors(&self, vector: Vector) -> Vec<Vector> {
         let places = self.all(vector.base()).into_iter();

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops;
 
-use crate::commit::{Abort, Change};
+use crate::abort::Abort;
+use crate::change::Change;
 use crate::directory::RecordAddress;
 use crate::durable_positions::Await;
 use crate::find::LookupResult;

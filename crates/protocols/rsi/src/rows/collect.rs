@@ -24,7 +24,8 @@
 
 use std::collections::VecDeque;
 
-use crate::commit::{Abort, Change};
+use crate::abort::Abort;
+use crate::change::Change;
 use crate::directory::RecordAddress;
 use crate::low_watermark::{Bound, LowWatermark};
 use crate::machine::{Carrier, Once};

@@ -26,7 +26,8 @@
 //! another one the next version leaves what is there, so it is read before it is given away; nobody
 //! writes it any more till then ([`super::collect`]).
 
-use crate::commit::{Abort, Change};
+use crate::abort::Abort;
+use crate::change::Change;
 use crate::directory::RecordAddress;
 use crate::machine::Carrier;
 #[cfg(feature = "mutants")]

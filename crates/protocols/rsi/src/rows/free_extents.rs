@@ -9,8 +9,9 @@
 //! On disk a free-extent record is a record like any other, and what a client enters comes behind what it has
 //! drawn. A free-extent record that is restored has what no leaf leads to.
 
+use crate::abort::Abort;
 use crate::block::Layout;
-use crate::commit::{Abort, Change};
+use crate::change::Change;
 use crate::directory::RecordAddress;
 use crate::machine::Carrier;
 #[cfg(feature = "mutants")]

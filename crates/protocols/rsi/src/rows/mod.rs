@@ -18,8 +18,8 @@ mod extent;
 mod free_extents;
 mod transaction;
 
+use crate::abort::Abort;
 use crate::block::Layout;
-use crate::commit::Abort;
 use crate::directory::RecordAddress;
 use crate::drain::Replayed;
 use crate::tree::Tree;

@@ -4,7 +4,8 @@ use manxdb_core::check::deep;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::commit::{Abort, Change};
+use crate::abort::Abort;
+use crate::change::Change;
 use crate::directory::RecordAddress;
 use crate::find::LookupResult;
 use crate::machine::Carrier;

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 
 use manxdb_fabric::Address;
 
-use crate::commit::{Abort, Change};
+use crate::abort::Abort;
+use crate::change::Change;
 use crate::directory::RecordAddress;
 use crate::find::LookupResult;
 #[cfg(feature = "mutants")]

@@ -3,7 +3,7 @@
 use manxdb_core::check::ensure;
 use manxdb_fabric::{Address, OperationOutcome};
 
-use crate::commit::Abort;
+use crate::abort::Abort;
 use crate::directory::RecordAddress;
 use crate::find::LookupResult;
 use crate::machine::{Machine, Step};

@@ -190,7 +190,7 @@ fn explain_analyze_counts_rows_and_loops() {
     let plan = world.plan(sql).unwrap();
     let analysis = crate::executor::Analysis::default();
     world.run_plan(&plan, &[], Some(&analysis)).unwrap();
-    let rows = crate::planner::explain(&plan, crate::planner::ExplainFormat::Tree, Some(&analysis));
+    let rows = crate::explain::explain(&plan, crate::explain::ExplainFormat::Tree, Some(&analysis));
     let Value::Text(text) = &rows[0][0] else {
         panic!("no text")
     };
@@ -205,7 +205,7 @@ fn modification_scans_carry_row_keys() {
     let sqlparser::ast::SetExpr::Select(select) = *query.body else {
         panic!("no select")
     };
-    let plan = crate::planner::plan_modify(
+    let plan = crate::binder::plan_modify(
         &world.bind_context(None),
         &select.from,
         select.selection.as_ref(),

@@ -10,19 +10,19 @@ use manxdb_txn::{
 };
 use sqlparser::ast;
 
-use crate::binder::{BindContext, VirtualTables};
+use crate::binder::{BindContext, plan_query};
 use crate::catalog::{
     Catalog, Column, ColumnId, Database, Index, IndexColumn, IndexId, IndexState, Table, TableId,
-    View,
+    View, VirtualTables,
 };
 use crate::encoding;
 use crate::error::{SqlError, SqlResult};
-use crate::executor::operator::{Demand, Making, Reading, Run, build};
-use crate::executor::{Analysis, SubqueryRunner};
+use crate::executor::operator::{Demand, Making, Run, build};
+use crate::executor::{Analysis, Reading, SubqueryRunner};
+use crate::explain::{ExplainFormat, explain};
 use crate::expr::{EvalContext, SessionInfo, Warning};
-use crate::planner::{ExplainFormat, Plan, explain, plan_query};
-use crate::types::SqlMode;
-use crate::types::{self, Collation, DataType, Row, Value};
+use crate::plan::Plan;
+use crate::types::{self, Collation, DataType, Row, SqlMode, Value};
 
 /// Nobody to wait for in a test of one thread.
 struct Alone;
@@ -246,7 +246,7 @@ impl World {
                 rows[0]
                     .iter()
                     .zip(&table.columns)
-                    .map(|(v, c)| types::assign(ctx, v.clone(), c, number + 1))
+                    .map(|(v, c)| crate::expr::assign(ctx, v.clone(), c, number + 1))
                     .collect::<SqlResult<Vec<Value>>>()
             });
             stored.extend(assigned.unwrap());
@@ -324,7 +324,7 @@ impl World {
             div_precision_increment: 4,
             group_concat_max_len: 1024,
             random: &random,
-            seeded: crate::functions::SeededRandom::default(),
+            seeded: crate::expr::functions::SeededRandom::default(),
             lists: crate::expr::ConstantLists::default(),
             session: &self.state,
             subqueries: &runner,

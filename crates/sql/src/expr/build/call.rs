@@ -2,8 +2,8 @@
 
 use super::member::find_member;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{CompareOp, Expr, ExprKind};
-use crate::functions;
+use crate::expr::functions;
+use crate::plan::{CompareOp, Expr, ExprKind, FunctionId};
 use crate::types::{Collation, DataType};
 
 impl Expr {
@@ -12,13 +12,14 @@ impl Expr {
     /// # Errors
     /// 1305 for an unknown function, 1582 for a wrong number of arguments.
     pub fn call(name: &str, args: Vec<Expr>) -> SqlResult<Expr> {
-        let Some(function) = functions::lookup(name) else {
+        let Some(id) = functions::lookup(name) else {
             return Err(SqlError::new(
                 1305,
                 "42000",
                 format!("FUNCTION {name} does not exist"),
             ));
         };
+        let function = functions::function(id);
         let (least, most) = function.arity;
         if args.len() < least || args.len() > most {
             return Err(SqlError::new(
@@ -48,16 +49,17 @@ impl Expr {
                 let shown = DataType::varchar(text.ty.char_length());
                 text = text.convert_to(&shown);
             }
-            let found = Self::prepared_call(function, args);
+            let found = Self::prepared_call(id, args);
             return Ok(find_member(text, found, set, members));
         }
-        Ok(Self::prepared_call(function, args))
+        Ok(Self::prepared_call(id, args))
     }
 
-    fn prepared_call(function: &'static functions::ScalarFunction, args: Vec<Expr>) -> Expr {
+    fn prepared_call(id: FunctionId, args: Vec<Expr>) -> Expr {
+        let function = functions::function(id);
         let args = functions::prepare_arguments(function, args);
         let (ty, nullable) = (function.infer)(&args);
-        Self::new(ExprKind::Call(function, args), ty, nullable)
+        Self::new(ExprKind::Call(id, args), ty, nullable)
     }
 
     /// `expr + INTERVAL amount unit`; `unit` as in SQL (`DAY`, `HOUR_SECOND`, …).

@@ -1,6 +1,6 @@
 //! Which collation an expression takes from its operands.
 
-use crate::expr::{Expr, ExprKind};
+use crate::plan::{Expr, ExprKind};
 use crate::types::{Collation, DataType, merge_collations};
 
 /// The collation that comparing, joining or concatenating these takes.

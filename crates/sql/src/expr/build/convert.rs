@@ -3,7 +3,7 @@
 use super::operand::beside;
 use super::result_collation;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, ExprKind};
+use crate::plan::{Expr, ExprKind};
 use crate::types::{Collation, DataType, Value, common_type};
 
 impl Expr {

@@ -1,7 +1,7 @@
 //! Members of ENUM and SET columns as the numbers that stand for them.
 
-use crate::expr::{Expr, ExprKind};
-use crate::functions;
+use crate::expr::functions;
+use crate::plan::{Expr, ExprKind};
 use crate::types::{Collation, DataType};
 
 impl Expr {
@@ -48,6 +48,6 @@ pub(super) fn find_member(text: Expr, found: Expr, set: Expr, members: Vec<Strin
         .into_iter()
         .chain(members)
         .collect();
-    let (ty, nullable) = (function.infer)(&args);
+    let (ty, nullable) = (functions::function(function).infer)(&args);
     Expr::new(ExprKind::Call(function, args), ty, nullable)
 }

@@ -13,13 +13,13 @@ mod number;
 mod operand;
 
 pub use collation::result_collation;
-pub(super) use number::DIV_INCREMENT;
+pub(crate) use number::DIV_INCREMENT;
 
 use std::sync::Arc;
 
-use super::{BinaryOp, CompareOp, Expr, ExprKind};
 use crate::error::SqlResult;
-use crate::functions;
+use crate::expr::functions;
+use crate::plan::{BinaryOp, CompareOp, Expr, ExprKind};
 use crate::types::{Collation, DataType, Value};
 use number::{binary_type, numeric_type};
 use operand::{adapt_constant, beside, number_of_bytes, read_as_date, truth_beside};

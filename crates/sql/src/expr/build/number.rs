@@ -1,10 +1,10 @@
 //! Types of sums, products and quotients.
 
-use crate::expr::BinaryOp;
+use crate::plan::BinaryOp;
 use crate::types::{DataType, MAX_DECIMAL_PRECISION, MAX_DECIMAL_SCALE};
 
 /// `div_precision_increment` assumed for declared scales; evaluation uses the session's.
-pub(in crate::expr) const DIV_INCREMENT: u8 = 4;
+pub(crate) const DIV_INCREMENT: u8 = 4;
 
 /// The kind of number a type computes as.
 pub(super) fn numeric_type(ty: &DataType) -> DataType {

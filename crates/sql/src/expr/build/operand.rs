@@ -2,8 +2,8 @@
 //! what it is compared with, and members and hexadecimal literals count among numbers.
 
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, ExprKind};
-use crate::functions;
+use crate::expr::functions;
+use crate::plan::{Expr, ExprKind};
 use crate::types::{
     DataType, Date, DateTime, MAX_DECIMAL_PRECISION, Parsed, Value, expand_year, parse_datetime,
     parse_decimal,

@@ -2,8 +2,9 @@
 
 use super::missing;
 use crate::error::SqlResult;
-use crate::expr::{EvalContext, Expr, ExprKind};
-use crate::functions::{Arguments, ScalarFunction};
+use crate::expr::EvalContext;
+use crate::expr::functions::{self, Arguments};
+use crate::plan::{Expr, ExprKind, FunctionId};
 use crate::types::Value;
 
 impl Expr {
@@ -13,11 +14,11 @@ impl Expr {
         ctx: &EvalContext<'_>,
         row: &[Value],
         outer: &[&[Value]],
-        function: &'static ScalarFunction,
+        id: FunctionId,
         args: &[Expr],
     ) -> SqlResult<Value> {
         // These must not evaluate what they do not choose: `IF(x = 0, NULL, 1 / x)`.
-        match function.name {
+        match id.name {
             "IF" => {
                 let [condition, yes, no] = args else {
                     return Err(missing("argument", args.len()));
@@ -47,6 +48,7 @@ impl Expr {
             }
             _ => {}
         }
+        let function = functions::function(id);
         let unrounded = function.arguments == Arguments::Unrounded;
         let mut values = Vec::with_capacity(args.len());
         let mut held = 0;

@@ -2,9 +2,9 @@
 
 use super::Held;
 use crate::error::SqlResult;
-use crate::expr::EvalContext;
-use crate::functions::{RESULT_BYTES_MAX, encode_base64, too_long};
-use crate::types::{DataType, Value, cast, to_text, write_bits};
+use crate::expr::functions::{RESULT_BYTES_MAX, encode_base64, too_long};
+use crate::expr::{EvalContext, cast};
+use crate::types::{DataType, Value, to_text, write_bits};
 
 /// CAST where the declared source type decides how text looks (`datetime(3)` shows three digits).
 pub(super) fn cast_typed(

@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 
 use crate::error::SqlResult;
-use crate::expr::{CompareOp, EvalContext};
+use crate::expr::EvalContext;
+use crate::plan::CompareOp;
 use crate::types::{Collation, Value, compare, today};
 
 impl CompareOp {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::compare::compare_values;
 use super::subquery::{exists, in_subquery, quantified};
 use crate::error::SqlResult;
+use crate::expr::EvalContext;
 use crate::expr::matching::{like, regexp};
-use crate::expr::{CompareOp, EvalContext, Expr, ExprKind};
+use crate::plan::{CompareOp, Expr, ExprKind};
 use crate::types::{Collation, DataType, Value};
 
 impl Expr {

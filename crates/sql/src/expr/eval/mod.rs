@@ -11,10 +11,11 @@ pub use compare::compare_values;
 
 use std::borrow::Cow;
 
+use super::EvalContext;
 use super::arithmetic::{binary, negate, quotient};
 use super::build::DIV_INCREMENT;
-use super::{BinaryOp, EvalContext, Expr, ExprKind};
 use crate::error::{SqlError, SqlResult};
+use crate::plan::{BinaryOp, Expr, ExprKind};
 use crate::types::{DataType, MAX_DECIMAL_SCALE, Value, round_decimal};
 use cast::cast_typed;
 use subquery::scalar_subquery;
@@ -155,7 +156,7 @@ impl Expr {
                 }
             }
             ExprKind::Cast(inner) => self.cast_of(ctx, row, outer, inner),
-            ExprKind::Call(function, args) => self.call_function(ctx, row, outer, function, args),
+            ExprKind::Call(function, args) => self.call_function(ctx, row, outer, *function, args),
             ExprKind::ScalarSubquery(plan) => scalar_subquery(ctx, row, outer, plan),
             ExprKind::Column(_)
             | ExprKind::Literal(_)

@@ -3,9 +3,9 @@
 use super::compare::compare_values;
 use super::missing;
 use crate::error::{SqlError, SqlResult};
+use crate::expr::EvalContext;
 use crate::expr::members::rows_equal;
-use crate::expr::{CompareOp, EvalContext, Expr};
-use crate::planner::Plan;
+use crate::plan::{CompareOp, Expr, Plan};
 use crate::types::{Collation, Row, Value};
 
 /// Whether there is a row; the first one decides.

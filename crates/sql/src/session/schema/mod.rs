@@ -17,8 +17,7 @@ mod variables;
 use std::sync::{Arc, OnceLock};
 
 use super::state::SessionState;
-use crate::binder::VirtualTables;
-use crate::catalog::{Catalog, Table};
+use crate::catalog::{Catalog, Table, VirtualTables};
 use crate::error::{SqlError, SqlResult};
 use crate::types::{Collation, DataType, Row};
 

@@ -10,11 +10,12 @@ use crate::catalog::store::{CHUNK, Edit};
 use crate::catalog::{Catalog, IndexId, SequenceKind, Table};
 use crate::encoding;
 use crate::error::{SqlError, SqlResult};
-use crate::executor::ExecContext;
+use crate::expr::assign;
+use crate::statement::ExecContext;
 use crate::statement::foreign_key::{ForeignKeys, links};
 use crate::statement::rows::{RowWriter, holds_null};
 use crate::statement::target::Target;
-use crate::types::{Row, Value, assign};
+use crate::types::{Row, Value};
 
 /// Hands `each` every row of `table` with its key suffix, read in `txn` so that the commit
 /// depends on all of them.

@@ -13,8 +13,7 @@ use sqlparser::ast;
 
 use super::DdlContext;
 use super::change::needs_copy;
-use crate::catalog::{Catalog, ColumnId, IndexId, ROWS, Table};
-use crate::encoding::vault_error;
+use crate::catalog::{Catalog, ColumnId, IndexId, ROWS, Table, vault_error};
 use crate::error::SqlResult;
 use crate::parser::Annotations;
 use crate::statement::owners::mutants::{OwnershipMutant, is_planted};

@@ -6,15 +6,14 @@ use sqlparser::ast::{CreateTable, CreateTableLikeKind, Query};
 
 use super::define::{Builder, Place, check_name, collation};
 use super::{DdlContext, done, execute_in, note};
+use crate::binder::plan_query;
 use crate::catalog::name_locks::LockedNames;
 use crate::catalog::store::Edit;
 use crate::catalog::{
     Blinding, Catalog, Column, ColumnId, IndexId, Ownership, Sealing, SequenceKind, Table, TableId,
 };
 use crate::error::{SqlError, SqlResult};
-use crate::parser::quote_name;
-use crate::parser::{self, Parsed};
-use crate::planner::plan_query;
+use crate::parser::{self, Parsed, quote_name};
 use crate::statement::names::relation;
 use crate::statement::{ModifyStatement, StatementOutcome, StatementPlan, plan, run_modify};
 use crate::types::Collation;

@@ -6,8 +6,9 @@ use super::DdlContext;
 use crate::binder::{BindContext, Scope, bind_definition, bit_bytes, hex_bytes};
 use crate::catalog::{Catalog, Column, ColumnDefault, Table};
 use crate::error::{SqlError, SqlResult};
+use crate::expr::assign;
 use crate::parser::{canonical as canonical_text, parse_expression, stored_mode};
-use crate::types::{DataType, assign, to_text};
+use crate::types::{DataType, to_text};
 
 /// A DEFAULT as it is stored; `DEFAULT NULL` is no default. CURRENT_TIMESTAMP must have the
 /// column's precision.

@@ -5,10 +5,9 @@ use sqlparser::ast::{ColumnOption, Expr as Ast, GeneratedExpressionMode};
 use super::define::{Builder, unbracketed};
 use crate::catalog::{Column, ForeignKey, ForeignKeyAction, Generated, GeneratedKind, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, ExprKind};
-use crate::functions;
+use crate::expr::functions;
 use crate::parser::{calls_in, canonical, columns_in, has_query};
-use crate::planner::walk;
+use crate::plan::{Expr, ExprKind, walk};
 
 /// Functions MySQL allows in no generated column though they answer the same within a statement,
 /// or are no functions here.

@@ -7,8 +7,8 @@ use super::column_type::VARCHAR_MAX;
 use super::define::{Builder, unbracketed};
 use crate::catalog::{Column, ColumnId, Generated, GeneratedKind, Index};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::Expr;
 use crate::parser::{canonical, displayed};
+use crate::plan::Expr;
 use crate::types::DataType;
 
 /// Name of an index that has a functional part and was given none.

@@ -35,13 +35,13 @@ use manxdb_txn::{Transaction, Waiter};
 use sqlparser::ast::{ObjectType, Statement};
 
 use super::StatementOutcome;
-use crate::binder::VirtualTables;
 use crate::catalog::store::Edit;
-use crate::catalog::{Catalog, CatalogStore, Table, TemporaryTables};
+use crate::catalog::{Catalog, CatalogStore, Table, TemporaryTables, VirtualTables};
 use crate::error::{SqlError, SqlResult};
-use crate::executor::{ExecContext, SubqueryRunner};
+use crate::executor::SubqueryRunner;
 use crate::expr::{EvalContext, Warning, WarningLevel};
 use crate::parser::{Parsed, Special};
+use crate::statement::ExecContext;
 use crate::types::Collation;
 
 /// Keeps the writers of other sessions from a table for the moments in which a change of it begins
@@ -103,7 +103,7 @@ pub struct DdlContext<'a> {
     pub durability: Durability,
     /// `foreign_key_checks`.
     pub foreign_key_checks: bool,
-    /// As [`crate::executor::ExecContext::memory_limit`].
+    /// As [`crate::statement::ExecContext::memory_limit`].
     pub memory_limit: usize,
 }
 

@@ -6,9 +6,8 @@
 
 use super::default::quote;
 use crate::catalog::{Catalog, Column, ColumnDefault};
-use crate::expr::{BinaryOp, Expr, ExprKind};
-use crate::planner::Plan;
-use crate::planner::physical::Node;
+use crate::plan::physical::Node;
+use crate::plan::{BinaryOp, Expr, ExprKind, Plan};
 use crate::statement::target::position;
 use crate::types::{ColumnMeta, DataType, IntWidth, Value, implicit_default, to_text};
 

@@ -3,12 +3,12 @@
 use sqlparser::ast::{Ident, ObjectName, Query, Statement};
 
 use super::{DdlContext, done, note};
-use crate::binder::BindContext;
+use crate::binder::{BindContext, plan_query};
 use crate::catalog::name_locks::LockedNames;
 use crate::catalog::{Catalog, View};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{Parsed, in_default_mode, parse};
-use crate::planner::{Plan, plan_query};
+use crate::plan::Plan;
 use crate::statement::StatementOutcome;
 use crate::statement::names::relation;
 

@@ -19,7 +19,7 @@ use super::owners::subjects;
 use super::rows::RowWriter;
 use crate::catalog::{ForeignKeyAction, ROWS, Table, TableId};
 use crate::error::{SqlError, SqlResult};
-use crate::executor::ExecContext;
+use crate::statement::ExecContext;
 use crate::types::{Row, Value};
 use describe::{has_children, no_parent};
 use find::Wanted;

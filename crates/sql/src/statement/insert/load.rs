@@ -8,14 +8,16 @@ use super::{
 };
 use crate::binder::BindContext;
 use crate::error::{SqlError, SqlResult};
-use crate::executor::ExecContext;
-use crate::expr::{EvalContext, Expr};
+use crate::expr::EvalContext;
 use crate::parser::{LineFormat, LoadData, LoadTarget};
+use crate::plan::Expr;
 use crate::statement::generated::{refuse_value, warn_passed_over};
 use crate::statement::load::{Field, LineReader};
 use crate::statement::names::writable;
 use crate::statement::target::Target;
-use crate::statement::{Access, Kind, ModifyStatement, StatementOutcome, add_reads, warn};
+use crate::statement::{
+    Access, ExecContext, Kind, ModifyStatement, StatementOutcome, add_reads, warn,
+};
 use crate::types::{DataType, Row, Value};
 
 /// Warnings kept of one statement: the OK packet cannot tell of more.

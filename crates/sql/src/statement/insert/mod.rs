@@ -14,12 +14,12 @@ use super::generated::{passes_over, refuse_value};
 use super::names::{is_default, parts, writable};
 use super::target::Target;
 use super::{Access, Kind, ModifyStatement, add_reads, note_param, note_plan, refuse_returning};
-use crate::binder::{BindContext, Scope, TableRead, bind_expr};
+use crate::binder::{BindContext, Scope, bind_expr, plan_query};
 use crate::catalog::Table;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, ExprKind};
-use crate::planner::physical::Node;
-use crate::planner::{Change, ExplainFormat, Plan, explain_change, plan_query};
+use crate::explain::{Change, ExplainFormat, explain_change};
+use crate::plan::physical::Node;
+use crate::plan::{Expr, ExprKind, Plan, TableRead};
 use crate::types::{DataType, Row};
 
 /// A planned INSERT or REPLACE.

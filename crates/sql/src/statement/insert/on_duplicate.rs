@@ -4,11 +4,10 @@
 use sqlparser::ast::{self, OnInsert, SetExpr};
 
 use super::{Noted, Source, assigned_column, store_literals};
-use crate::binder::{BindContext, Scope, ScopeColumn, bind_expr};
+use crate::binder::{BindContext, Scope, ScopeColumn, bind_expr, plan_query};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::Expr;
 use crate::parser::VALUES_ALIAS;
-use crate::planner::{plan_query, walk};
+use crate::plan::{Expr, walk};
 use crate::statement::generated::refuse_value;
 use crate::statement::names::{is_default, parts};
 use crate::statement::note_param;

@@ -3,13 +3,14 @@
 use super::{Insert, Source};
 use crate::catalog::SequenceKind;
 use crate::error::{SqlError, SqlResult};
-use crate::executor::{self, ExecContext};
-use crate::expr::Expr;
+use crate::executor;
+use crate::expr::assign;
+use crate::plan::Expr;
 use crate::statement::foreign_key::ForeignKeys;
 use crate::statement::generated::warn_passed_over;
 use crate::statement::rows::{Duplicate, RowWriter};
-use crate::statement::{StatementOutcome, is_ignorable, warn};
-use crate::types::{ColumnMeta, DataType, Row, Value, assign};
+use crate::statement::{ExecContext, StatementOutcome, is_ignorable, warn};
+use crate::types::{ColumnMeta, DataType, Row, Value};
 
 /// Chances one row of REPLACE gets to remove the rows in its way: one a unique key, and some.
 const REPLACE_ROUNDS_MAX: usize = 128;
@@ -67,7 +68,7 @@ pub(in crate::statement) fn run(
         }
         Source::Query(plan) => {
             // All before the first is written: the SELECT may read the table itself.
-            let rows = executor::collect(context, plan, None)?;
+            let rows = executor::collect(&context.reading(), plan, None)?;
             for (number, values) in rows.enumerate() {
                 let mut values = values?;
                 context.waiter.check()?;

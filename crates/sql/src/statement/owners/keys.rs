@@ -18,7 +18,7 @@ use manxdb_txn::{ReadMode, Transaction};
 use manxdb_vault::KeyId;
 
 use super::graph::{OwnedTable, OwnerLink};
-use crate::catalog::Table;
+use crate::catalog::{Table, vault_error};
 use crate::encoding;
 use crate::error::SqlResult;
 use crate::types::Value;
@@ -52,8 +52,7 @@ pub(super) fn new_key(table: &Table) -> SqlResult<Option<KeyId>> {
         return Ok(None);
     };
     let key = vault.take_key();
-    key.map(Some)
-        .map_err(|error| encoding::vault_error(table, error))
+    key.map(Some).map_err(|error| vault_error(table, error))
 }
 
 /// The key of a row with `rule` that has none yet, or whose link has changed.
@@ -88,7 +87,7 @@ fn key_through(
         Some(record) => Ok(encoding::key_of(&record)),
         None => {
             let key = table.sealing.transit_key();
-            key.map_err(|error| encoding::vault_error(table, error))
+            key.map_err(|error| vault_error(table, error))
         }
     }
 }

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use manxdb_storage::{Direction, Durability, KeyRange, MemoryEngine};
-use manxdb_txn::procedure::{OneShard, Procedure, Values, run_whole};
+use manxdb_txn::procedure::{OneShard, Procedure, Values};
 use manxdb_txn::rows::{Base, Rows, run_serially};
+use manxdb_txn::run_procedure::run_whole;
 use manxdb_txn::testing::PolledWaiter;
 use manxdb_txn::{
     CommitPath, IsolationLevel, LocalOptions, LocalPath, ReadMode, Transaction, TxnId,

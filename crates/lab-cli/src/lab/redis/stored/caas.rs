@@ -1,6 +1,6 @@
 //! SETs and HSETs on a server with half a core whose store is compacted by itself or by a worker.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Measured, Scale, Source};
 use manxdb_lab::figure::Figure;
 

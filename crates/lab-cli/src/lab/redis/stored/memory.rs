@@ -1,6 +1,6 @@
 //! GETs and SETs on keys whose values are larger than the memory that they may take.
 
-use manxdb_lab::data::Data;
+use manxdb_lab::experiment::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Measured, Scale, Source};
 use manxdb_lab::figure::Figure;
 

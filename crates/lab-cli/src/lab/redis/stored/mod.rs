@@ -16,9 +16,10 @@ mod trial;
 
 use std::fmt::Write as _;
 
-use manxdb_lab::data::{Data, Record};
-use manxdb_lab::experiment::{At, Design, ExperimentKind, Falsification, TrialError, series};
+use manxdb_lab::experiment::data::{Data, Record};
+use manxdb_lab::experiment::{At, Design, ExperimentKind, Falsification, series};
 use manxdb_lab::figure::{Axes, Line, Look, Panel, Scale as Along};
+use manxdb_lab::trial_error::TrialError;
 
 pub(super) use self::caas::EXPERIMENT as CAAS;
 pub(super) use self::memory::EXPERIMENT as LARGER_THAN_MEMORY;

@@ -136,13 +136,13 @@ impl Plan {
     /// The logs of all threads, at servers.
     pub fn logs(&self, map: &Map) -> Vec<Log> {
         let threads = (0..THREADS).filter_map(ThreadId::new);
-        let logs = threads.map(|thread| self.log(thread).on(map).unwrap());
+        let logs = threads.map(|thread| map.log_on_servers(&self.log(thread)).unwrap());
         logs.collect()
     }
 
     pub fn session(&self, owner: Owner, map: &Map) -> Session {
         let session = Session::new(owner.thread, self.vector, owner.after).unwrap();
-        let session = session.with_log(self.log(owner.thread).on(map).unwrap());
+        let session = session.with_log(map.log_on_servers(&self.log(owner.thread)).unwrap());
         match self.kept {
             Some(kept) => session.with_durable_positions(kept).unwrap(),
             None => session,

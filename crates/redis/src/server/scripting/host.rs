@@ -1,0 +1,45 @@
+//! What a script that runs asks of the process around the server.
+
+use crate::keyspace::{Keyspace, Load, LoadedRow};
+use crate::server::Server;
+
+/// Whether a script may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScriptFate {
+    /// It may.
+    GoesOn,
+    /// The process ends: the script does too, and nothing that it wrote is kept.
+    IsAbandoned,
+}
+
+/// The process around a server while a script runs. A script may touch keys that nobody named before, and
+/// may run for long.
+pub trait ScriptHost {
+    /// Reads a value of the store now; `None` when it cannot be read.
+    fn load(&mut self, load: Load) -> Option<LoadedRow>;
+
+    /// Reads the names of all keys now, if they are not known; `false` when they cannot be read.
+    fn load_names(&mut self, keyspace: &mut Keyspace) -> bool;
+
+    /// Called now and then, at least every [`crate::scripts::INSTRUCTIONS`] of Lua: the place to look at the clock and to
+    /// let other connections end the script ([`Server::handle_while_busy`]).
+    fn interrupt(&mut self, server: &mut Server) -> ScriptFate;
+}
+
+/// Everything is in memory, and nobody interrupts.
+#[derive(Debug, Default)]
+pub struct NoHost;
+
+impl ScriptHost for NoHost {
+    fn load(&mut self, _load: Load) -> Option<LoadedRow> {
+        None
+    }
+
+    fn load_names(&mut self, _keyspace: &mut Keyspace) -> bool {
+        false
+    }
+
+    fn interrupt(&mut self, _server: &mut Server) -> ScriptFate {
+        ScriptFate::GoesOn
+    }
+}
