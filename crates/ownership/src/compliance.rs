@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::graph::{Chain, ChainEnd, Chains, OwnershipGraph};
-use crate::rule_check;
+use crate::idle_rules;
 use crate::shape::{Annotation, EdgeKind, Link, Origin, TableShape};
 
 /// Chains of one table above which each row has many owners to ask.
@@ -76,7 +76,7 @@ pub fn report(graph: &OwnershipGraph, table: &TableShape) -> TableReport {
     findings.of_access(graph, table, &chains);
     findings.of_people(graph, table);
     for rule in &table.rules {
-        if let Some(why) = rule_check::why_idle(graph, table, rule) {
+        if let Some(why) = idle_rules::why_idle(graph, table, rule) {
             findings.add(Severity::Error, format!("{rule} is not in force: {why}"));
         }
     }

@@ -11,7 +11,7 @@
 //! | which link becomes which edge | [`resolve`] |
 //! | why a definition is refused | [`refusal`] |
 //! | through which chains of edges a row is someone's | [`graph`] |
-//! | what happens to a row that others keep | [`rule`]; which rules are refused: `rule_check` |
+//! | what happens to a row that others keep | [`rule`]; which rules are not in force: `idle_rules` |
 //! | how it is proven that a person was forgotten | [`proof`] |
 //! | how long the law wants rows to be kept | [`retention`] |
 //! | what is wrong or doubtful with a schema | [`compliance`] |
@@ -21,18 +21,18 @@
 
 pub mod compliance;
 pub mod graph;
+mod idle_rules;
 pub mod proof;
 pub mod refusal;
 pub mod resolve;
 pub mod retention;
 pub mod rule;
-mod rule_check;
 pub mod shape;
 
 pub use compliance::{Finding, Severity, TableReport, report};
 pub use graph::{Chain, ChainEnd, Chains, Hop, OwnershipGraph};
-pub use refusal::OwnershipRefusal;
-pub use resolve::{check, resolve};
+pub use refusal::{OwnershipRefusal, check};
+pub use resolve::resolve;
 pub use retention::{RETAINED_MAX, Retention, RetentionUnit};
 pub use rule::{Rule, RuleAction, RuleEvent, RuleSubject};
 pub use shape::{Annotation, ColumnShape, Edge, EdgeKind, Link, Origin, TableName, TableShape};

@@ -22,7 +22,7 @@
 //! | what is counted | [`counts`] |
 //! | what a carrier in the kernel needs of a machine, and how to get it | [`host`], [`error`] |
 //! | which carriers there are, and which is taken when one cannot be had | [`kind`], [`fallback`] |
-//! | what outlives the process, and where | [`pins`] |
+//! | what outlives the process, and where | [`pin_paths`] |
 //! | views, freezing and reading of tables in the kernel | [`xdp`] |
 //! | the carrier in a process | [`user`] |
 //!
@@ -38,7 +38,7 @@ pub mod fallback;
 pub mod host;
 pub mod kind;
 pub mod layout;
-pub mod pins;
+pub mod pin_paths;
 pub mod user;
 pub mod xdp;
 

@@ -1,4 +1,4 @@
-//! Loading the programs, and giving them to an interface.
+//! Giving the programs to an interface.
 
 use std::io;
 
@@ -16,9 +16,12 @@ use crate::layout::{
     CONFIG_BYTES, COUNTERS, CRC_TABLES_BYTES, Config, LAYOUT_VERSION, PAYLOAD_BYTES, SET_BYTES,
     SETS, VIEWS_BYTES,
 };
-use crate::pins::{MAPS, Pins};
+use crate::pin_paths::PinPaths;
+use crate::xdp::kept_maps::load_with_kept_maps;
+use crate::xdp::objects::{
+    loader, missing, program, refused_load, refused_map, refused_program, system_error, take,
+};
 
-const WITNESS: &[u8] = aya::include_bytes_aligned!("../../bpf/witness.bpf.o");
 const DISPATCH: &[u8] = aya::include_bytes_aligned!("../../bpf/dispatch.bpf.o");
 
 /// The kernel's word for a link whose interface is gone (ENOLINK).
@@ -38,18 +41,12 @@ pub(super) struct Loaded {
 
 /// Loads a witness with the maps that an earlier process has left for it, or new ones, and gives it to the
 /// interface. The program is always the one of this build; it goes into service with one map entry.
-pub(super) fn load(kind: CarrierKind, place: &Place, pins: &Pins) -> Result<Loaded, CarrierError> {
-    pins.make()?;
-    let mut ebpf = load_witness(pins)?;
-    let mut config = take(&mut ebpf, "config")?;
-    if !is_ours(&config, place)? {
-        let removed = pins.remove_maps();
-        removed.map_err(CarrierError::refused("take away another cluster's maps"))?;
-        pins.make()?;
-        ebpf = load_witness(pins)?;
-        config = take(&mut ebpf, "config")?;
-    }
-    let config = introduce(&mut ebpf, config, place)?;
+pub(super) fn load(
+    kind: CarrierKind,
+    place: &Place,
+    pins: &PinPaths,
+) -> Result<Loaded, CarrierError> {
+    let (mut ebpf, config) = load_with_kept_maps(pins, place)?;
     assert_eq!(config.cluster, place.cluster, "records are of this cluster");
     assert_eq!(config.port, place.address.port(), "and of this port");
     let views = take(&mut ebpf, "views")?;
@@ -72,105 +69,11 @@ pub(super) fn load(kind: CarrierKind, place: &Place, pins: &Pins) -> Result<Load
     })
 }
 
-fn loader() -> EbpfLoader<'static> {
-    let mut loader = EbpfLoader::new();
-    // Nothing is relocated by the kernel's types, and reading them takes long.
-    loader.btf(None);
-    loader
-}
-
-fn load_witness(pins: &Pins) -> Result<Ebpf, CarrierError> {
-    let mut loader = loader();
-    for name in MAPS {
-        loader.map_pin_path(name, pins.map(name));
-    }
-    let mut ebpf = loader.load(WITNESS).map_err(refused_load)?;
-    program(&mut ebpf, "witness")?
-        .load()
-        .map_err(refused_program)?;
-    Ok(ebpf)
-}
-
-fn program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, CarrierError> {
-    let program = ebpf.program_mut(name).ok_or_else(|| missing("a program"));
-    program?.try_into().map_err(refused_program)
-}
-
-fn missing(what: &'static str) -> CarrierError {
-    let why = format!("the object has no {what}: it is of another build");
-    CarrierError::Refused {
-        what: "read the program",
-        why,
-    }
-}
-
-/// A map of the object, whose values have to be as long as we think.
-fn take<V: aya::Pod>(
-    ebpf: &mut Ebpf,
-    name: &'static str,
-) -> Result<Array<MapData, V>, CarrierError> {
-    let map: Map = ebpf.take_map(name).ok_or_else(|| missing(name))?;
-    Array::try_from(map).map_err(refused_map)
-}
-
-fn read_config(config: &Array<MapData, [u8; CONFIG_BYTES]>) -> Result<Config, CarrierError> {
-    let bytes = config.get(&0, 0).map_err(refused_map)?;
-    Ok(Config::decode(&bytes))
-}
-
-/// Whether maps are new, or left by a witness of the same cluster at the same place.
-fn is_ours(
-    config: &Array<MapData, [u8; CONFIG_BYTES]>,
-    place: &Place,
-) -> Result<bool, CarrierError> {
-    let config = read_config(config)?;
-    if config.layout == 0 {
-        return Ok(true);
-    }
-    Ok(config.layout == LAYOUT_VERSION
-        && config.cluster == place.cluster
-        && config.port == place.address.port()
-        && Some(config.address) == ipv4_of(place))
-}
-
-fn ipv4_of(place: &Place) -> Option<[u8; 4]> {
-    match place.address.ip() {
-        std::net::IpAddr::V4(address) => Some(address.octets()),
-        std::net::IpAddr::V6(_) => None,
-    }
-}
-
-/// Writes who the witness is into new maps; of kept ones it is read.
-fn introduce(
-    ebpf: &mut Ebpf,
-    mut map: Array<MapData, [u8; CONFIG_BYTES]>,
-    place: &Place,
-) -> Result<Config, CarrierError> {
-    let mut tables: Array<MapData, [u8; CRC_TABLES_BYTES]> = take(ebpf, "crc_tables")?;
-    let tables_written = tables.set(0, *crc_tables(), 0);
-    tables_written.map_err(refused_map)?;
-    let found = read_config(&map)?;
-    if found.layout == LAYOUT_VERSION {
-        return Ok(found);
-    }
-    assert_eq!(found.layout, 0, "another layout's maps were thrown away");
-    let address = ipv4_of(place).ok_or(CarrierError::Address(place.address))?;
-    let config = Config {
-        address,
-        port: place.address.port(),
-        cluster: place.cluster,
-        life: place.life,
-        layout: LAYOUT_VERSION,
-    };
-    map.set(0, config.encode(), 0).map_err(refused_map)?;
-    Ok(config)
-}
-
 /// Gives the interface its program, and that program the witness. The number of the interface's program.
 fn attach(
     kind: CarrierKind,
     place: &Place,
-    pins: &Pins,
+    pins: &PinPaths,
     witness: &mut Ebpf,
 ) -> Result<u32, CarrierError> {
     let mut loader = loader();
@@ -195,7 +98,7 @@ fn attach(
 }
 
 /// Takes a witness's program from the interface: datagrams to it go their usual way.
-pub(super) fn unlist(place: &Place, pins: &Pins) -> Result<(), CarrierError> {
+pub(super) fn unlist(place: &Place, pins: &PinPaths) -> Result<(), CarrierError> {
     let Ok(map) = MapData::from_pin(pins.witnesses()) else {
         return Ok(()); // there never was one
     };
@@ -212,7 +115,7 @@ pub(super) fn unlist(place: &Place, pins: &Pins) -> Result<(), CarrierError> {
 }
 
 /// Puts the program into the place of the one that is attached; false when there is none.
-fn take_over(dispatch: &mut Xdp, pins: &Pins) -> Result<bool, CarrierError> {
+fn take_over(dispatch: &mut Xdp, pins: &PinPaths) -> Result<bool, CarrierError> {
     let Ok(pinned) = PinnedLink::from_pin(pins.dispatch()) else {
         return Ok(false);
     };
@@ -234,7 +137,7 @@ fn attach_new(
     dispatch: &mut Xdp,
     kind: CarrierKind,
     place: &Place,
-    pins: &Pins,
+    pins: &PinPaths,
 ) -> Result<(), CarrierError> {
     assert!(kind.is_in_kernel(), "a process has no interface");
     let mode = match kind {
@@ -251,15 +154,6 @@ fn attach_new(
     Ok(())
 }
 
-/// The error number of the kernel, if it was the kernel.
-fn system_error(error: &ProgramError) -> Option<i32> {
-    match error {
-        ProgramError::SyscallError(SyscallError { io_error, .. })
-        | ProgramError::LoadError { io_error, .. } => io_error.raw_os_error(),
-        _ => None,
-    }
-}
-
 fn refused_attach(error: ProgramError, interface: &str) -> CarrierError {
     use rustix::io::Errno;
     let interface = interface.to_owned();
@@ -272,50 +166,5 @@ fn refused_attach(error: ProgramError, interface: &str) -> CarrierError {
             what: "give the interface the program",
             why: with_causes(&error),
         },
-    }
-}
-
-fn refused_program(error: ProgramError) -> CarrierError {
-    match system_error(&error).map(rustix::io::Errno::from_raw_os_error) {
-        Some(rustix::io::Errno::PERM) => CarrierError::Right {
-            missing: vec!["a right that the kernel asks for (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN)"],
-        },
-        _ => CarrierError::Refused {
-            what: "load the program",
-            why: with_causes(&error),
-        },
-    }
-}
-
-fn refused_map(error: MapError) -> CarrierError {
-    CarrierError::Refused {
-        what: "use a map of the witness",
-        why: with_causes(&error),
-    }
-}
-
-fn refused_load(error: EbpfError) -> CarrierError {
-    let mut cause: Option<&dyn std::error::Error> = Some(&error);
-    while let Some(inner) = cause {
-        let number = inner
-            .downcast_ref::<io::Error>()
-            .and_then(io::Error::raw_os_error);
-        match number.map(rustix::io::Errno::from_raw_os_error) {
-            Some(rustix::io::Errno::NOSYS) => {
-                return CarrierError::KernelWithoutBpf(io::Error::from(rustix::io::Errno::NOSYS));
-            }
-            Some(rustix::io::Errno::PERM) => {
-                return CarrierError::Right {
-                    missing: vec![
-                        "a right that the kernel asks for (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN)",
-                    ],
-                };
-            }
-            _ => cause = inner.source(),
-        }
-    }
-    CarrierError::Refused {
-        what: "load the program",
-        why: with_causes(&error),
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `load` | programs, maps and interfaces |
+//! | `objects` | the compiled programs and their maps |
+//! | `kept_maps` | the maps of an earlier process, found again |
+//! | `load` | giving the programs to an interface |
 //! | `clock` | how much time the kernel spends in programs |
 //!
 //! | what must hold | how it is made |
@@ -13,7 +15,9 @@
 //! | nothing is lost with this process | maps and programs are pinned; a new process goes on with them, and with their life |
 
 mod clock;
+mod kept_maps;
 mod load;
+mod objects;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -33,7 +37,7 @@ use crate::layout::{
     PAYLOAD_BYTES, SETS, SLOT_FULL, Slot, VIEWS, ViewSlot, WAYS, decode_set, decode_views,
     encode_views, set_of,
 };
-use crate::pins::Pins;
+use crate::pin_paths::PinPaths;
 
 /// Reads a value with its lock held (`BPF_F_LOCK`).
 const LOCKED: u64 = 4;
@@ -64,7 +68,7 @@ impl XdpCarrier {
             return Err(CarrierError::Address(place.address));
         }
         host::check(&place.bpffs)?;
-        let pins = Pins::of(kind, place)?;
+        let pins = PinPaths::of(kind, place)?;
         let _alone = pins.lock()?;
         let opened = load::load(kind, place, &pins);
         let kernel = opened.inspect_err(|_| pins.remove_if_unused())?;
@@ -378,7 +382,7 @@ impl Carrier for XdpCarrier {
 /// What is missing, and how to get it.
 pub fn take_away(kind: CarrierKind, place: &Place) -> Result<(), CarrierError> {
     host::check(&place.bpffs)?;
-    let pins = Pins::of(kind, place)?;
+    let pins = PinPaths::of(kind, place)?;
     if !pins.exist() {
         return Ok(());
     }

@@ -12,6 +12,7 @@
 mod assignments;
 pub mod choice;
 mod databases;
+mod go_local;
 mod jobs;
 mod outbox;
 pub mod report;

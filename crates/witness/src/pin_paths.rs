@@ -35,14 +35,14 @@ const LOCK_TRIES: u32 = 100;
 
 /// The files of one witness.
 #[derive(Debug, Clone)]
-pub(crate) struct Pins {
+pub(crate) struct PinPaths {
     /// Of the interface.
     interface: PathBuf,
     /// Of the witness.
     witness: PathBuf,
 }
 
-impl Pins {
+impl PinPaths {
     /// Where the files of a witness are. Nothing is made yet.
     pub(crate) fn of(kind: CarrierKind, place: &Place) -> Result<Self, CarrierError> {
         let namespace = fs::metadata("/proc/thread-self/ns/net");
@@ -160,7 +160,7 @@ mod tests {
             life: 1,
             bpffs: PathBuf::from("/bpf"),
         };
-        let pins = Pins::of(CarrierKind::XdpGeneric, &place).unwrap();
+        let pins = PinPaths::of(CarrierKind::XdpGeneric, &place).unwrap();
         let sets = pins.map("sets").display().to_string();
         assert!(sets.starts_with("/bpf/manxdb/lo-ns"), "{sets}");
         assert!(sets.ends_with("-xdp-generic/v1-port7404/sets"), "{sets}");
