@@ -22,9 +22,7 @@ pub use self::olap::{Algorithm, OLAP_HELP, OlapNode, OlapRun, OlapShape};
 pub use self::recovery::{
     Loss, RECOVERY_HELP, RecoveryPart, RecoveryRole, RecoveryRun, RecoveryShape, Victim,
 };
-pub use self::sim::{
-    CpuChoice, LevelChoice, PaymentSumsChoice, SIM_HELP, SimRun, Survive, WorkloadChoice,
-};
+pub use self::sim::{CpuChoice, LevelChoice, PaymentSumsChoice, SIM_HELP, SimRun, WorkloadChoice};
 pub use self::warehouses::{
     WAREHOUSES_HELP, WarehousesPart, WarehousesRole, WarehousesRun, WarehousesShape,
 };

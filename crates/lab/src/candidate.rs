@@ -5,7 +5,7 @@ use std::sync::Arc;
 use manxdb_common::{Answer, Ask};
 use manxdb_core::channel::{ChannelOptions, Life, Reliable};
 use manxdb_core::{Core, Nanos, NodeId, RequestId};
-use manxdb_dast::Crossing;
+use manxdb_dast::{Crossing, Survive};
 use manxdb_sim::{Link, System};
 use manxdb_txn::procedure::{Registry, ShardId};
 use manxdb_txn::rows::Rows;
@@ -32,6 +32,8 @@ pub struct Cluster {
     pub seed: u64,
     /// How DAST orders cross-region transactions.
     pub crossing: Crossing,
+    /// What DAST survives.
+    pub survive: Survive,
     /// How far ahead of their clocks regions tell marks at first, if transactions are ordered ahead
     /// and it is not what the distance says.
     pub lead: Option<Nanos>,

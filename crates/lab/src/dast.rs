@@ -81,6 +81,7 @@ impl Candidate for DastSystem {
         let options = options.unwrap_or_default();
         let options = Options {
             crossing: cluster.crossing,
+            survive: cluster.survive,
             first_lead: cluster.lead.unwrap_or(options.first_lead),
             keeps_order: cluster.keeps_order,
             explains: cluster.explains,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use manxdb_common::{Ask, Level};
 use manxdb_core::{Nanos, Random};
-use manxdb_dast::Crossing;
+use manxdb_dast::{Crossing, Survive};
 use manxdb_sim::{ClockOptions, CostModel, Fault, Link, SimTime, WorldOptions};
 use manxdb_txn::procedure::{Registry, ShardId};
 use manxdb_txn::rows::{NoRows, Rows};
@@ -26,6 +26,8 @@ pub struct Scenario {
     pub system: SystemName,
     /// How DAST orders cross-region transactions.
     pub crossing: Crossing,
+    /// What DAST survives.
+    pub survive: Survive,
     /// How far ahead of their clocks regions tell marks at first, if it is not what the distance
     /// says.
     pub lead: Option<Nanos>,
@@ -72,6 +74,7 @@ impl Scenario {
         Self {
             system: SystemName::Dast,
             crossing: Crossing::Anticipated,
+            survive: Survive::Zone,
             lead: None,
             topology,
             workload,
@@ -124,6 +127,7 @@ impl Scenario {
             keeps_order: true,
             seed: self.seed,
             crossing: self.crossing,
+            survive: self.survive,
             lead: self.lead,
         }
     }

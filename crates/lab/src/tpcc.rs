@@ -77,6 +77,7 @@ pub fn cluster(topology: Topology, template: Arc<Template>) -> Cluster {
         keeps_order: false,
         seed: 0,
         crossing: manxdb_dast::Crossing::Anticipated,
+        survive: manxdb_dast::Survive::Zone,
         lead: None,
     }
 }

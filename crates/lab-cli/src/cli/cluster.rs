@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use manxdb::cli::{CarrierChoice, ClusterNode, DEFAULT_CLUSTER, TpccScale};
-use manxdb_dast::Crossing;
+use manxdb_dast::{Crossing, Survive};
 
 /// Below the flags of each load.
 pub const CLUSTER_LOAD_HELP: &str = "\
@@ -363,6 +363,11 @@ pub struct DastUp {
     /// regions), or ahead (one)
     #[arg(long, default_value = "anticipated", value_name = "MODE", value_parser = Crossing::of_name)]
     pub crossing: Crossing,
+    /// What the loss of leaves everything else going: zone (a node of each shard and of each region's
+    /// managers), or region, which the others fence when it is silent for 1.5 s (three regions or
+    /// more, --crossing ahead)
+    #[arg(long, default_value = "zone", value_name = "WHAT", value_parser = Survive::of_name)]
+    pub survive: Survive,
     /// How far ahead of its clock a region tells another one marks, until it has measured the way,
     /// in milliseconds (--crossing ahead) [default: half of --wan-ms and 7.5]
     #[arg(long, value_name = "MS")]

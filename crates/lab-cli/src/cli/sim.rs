@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use manxdb::cli::TpccScale;
-use manxdb_dast::Crossing;
+use manxdb_dast::{Crossing, Survive};
 use manxdb_lab::systems::SystemName;
 
 /// Below the flags.
@@ -42,8 +42,10 @@ pub struct SimRun {
     /// in milliseconds (--crossing ahead) [default: half of --wan-ms and 7.5]
     #[arg(long, value_name = "MS")]
     pub lead_ms: Option<f64>,
-    /// What the loss of leaves everything else going: zone (dast)
-    #[arg(long, default_value = "zone", value_name = "WHAT", value_parser = survive)]
+    /// What the loss of leaves everything else going: zone (a node of each shard and of each region's
+    /// managers), or region, which the others fence when it is silent (three regions or more,
+    /// --crossing ahead) (dast)
+    #[arg(long, default_value = "zone", value_name = "WHAT", value_parser = Survive::of_name)]
     pub survive: Survive,
     /// What is asked
     #[arg(long, value_enum, default_value_t = WorkloadChoice::Payment)]
@@ -141,26 +143,6 @@ fn system(name: &str) -> Result<SystemName, String> {
         .into_iter()
         .find(|system| system.name() == name)
         .ok_or_else(|| format!("no such system; there are {}", SystemName::names()))
-}
-
-/// What may be lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Survive {
-    /// One node of each shard and of each region's managers
-    Zone,
-}
-
-/// What may be lost, by its name.
-fn survive(name: &str) -> Result<Survive, String> {
-    match name {
-        "zone" => Ok(Survive::Zone),
-        "region" => Err(
-            "a region that is silent is not fenced: cross-region transactions wait until it is \
-             back; zone is what there is"
-                .to_owned(),
-        ),
-        _ => Err("nothing of this name; there is zone".to_owned()),
-    }
 }
 
 /// Workloads of a cluster.

@@ -102,6 +102,7 @@ pub fn describe(args: &CurpUp) -> Result<ClusterFile, Fault> {
         },
         suspect_ms: args.suspect_ms,
         crossing: manxdb_dast::Crossing::Anticipated,
+        survive: manxdb_dast::Survive::Zone,
         lead_ms: None,
         tpcc_scale: TpccScale::Tiny,
         curp: Some(shape.clone()),

@@ -210,6 +210,8 @@ pub fn describe(args: &DastUp) -> Result<ClusterFile, Fault> {
         let lead = lead_of_millis(millis);
         lead.map_err(|wrong| Fault::Other(format!("--lead-ms: {wrong}")))?;
     }
+    let can = args.survive.with(args.crossing, args.regions);
+    can.map_err(|wrong| Fault::Other(format!("--survive {}: {wrong}", args.survive.name())))?;
     let mut file = ClusterFile {
         protocol: ClusterProtocol::Dast,
         id: new_id(),
@@ -223,6 +225,7 @@ pub fn describe(args: &DastUp) -> Result<ClusterFile, Fault> {
         },
         suspect_ms: args.suspect_ms,
         crossing: args.crossing,
+        survive: args.survive,
         lead_ms: args.lead_ms,
         tpcc_scale: args.tpcc_scale,
         curp: None,

@@ -12,7 +12,7 @@ use manxdb_workloads::{Topology, Workload, append, tpcc};
 use super::reach::within;
 use manxdb::cli::TpccScale;
 
-use crate::cli::{CpuChoice, LevelChoice, PaymentSumsChoice, SimRun, Survive, WorkloadChoice};
+use crate::cli::{CpuChoice, LevelChoice, PaymentSumsChoice, SimRun, WorkloadChoice};
 use crate::fault::Fault;
 
 /// Nodes of one run, clients among them: links are kept for every pair.
@@ -34,6 +34,9 @@ pub fn scenario(args: &SimRun) -> Result<Scenario, Fault> {
     let mut scenario = Scenario::new(topology, workload(args)?);
     scenario.system = args.system;
     (scenario.crossing, scenario.lead) = crossing(args)?;
+    let can = args.survive.with(args.crossing, args.regions);
+    can.map_err(|wrong| Fault::Other(format!("--survive {}: {wrong}", args.survive.name())))?;
+    scenario.survive = args.survive;
     let servers = scenario.shape().servers();
     if servers + clients > NODES_MAX {
         return Err(Fault::Other(format!(
@@ -103,7 +106,6 @@ pub fn scenario(args: &SimRun) -> Result<Scenario, Fault> {
 
 /// How cross-region transactions get their places.
 fn crossing(args: &SimRun) -> Result<(Crossing, Option<Nanos>), Fault> {
-    let Survive::Zone = args.survive;
     let is_ahead = args.crossing == Crossing::Ahead;
     if is_ahead && args.system != SystemName::Dast {
         return Err(Fault::Other(format!(

@@ -58,6 +58,7 @@ fn parameters(args: &SimRun, scenario: &Scenario) -> Value {
     json!({
         "system": args.system.name(),
         "crossing": scenario.crossing.name(),
+        "survive": scenario.survive.name(),
         "workload": format!("{:?}", scenario.workload),
         "payment_sums": format!("{:?}", scenario.payment_sums).to_lowercase(),
         "regions": args.regions,

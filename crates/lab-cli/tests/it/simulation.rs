@@ -146,6 +146,15 @@ fn what_is_wrong_with_a_flag_is_said_and_what_would_be_right() {
             &["janus", "--crossing", "ahead"],
             "--crossing ahead is of dast, not of janus, which has one way to order",
         ),
+        (
+            &["--survive", "region", "--regions", "3"],
+            "--survive region: this is for crossing ahead",
+        ),
+        (
+            &["--survive", "region", "--crossing", "ahead"],
+            "--survive region: of 2 regions the rest is no majority; to survive the loss of a region \
+             takes 3 or more",
+        ),
         (&["--wan-ms", "-1"], "--wan-ms -1 is not 0 to 60000"),
         (&["--seconds", "0"], "--seconds 0 is not 0.001 to 86400"),
         (
@@ -206,11 +215,9 @@ fn modes_that_there_are_not_are_refused_with_those_that_there_are() {
             "no such mode; there are anticipated, ahead",
         ),
         (
-            ["--survive", "region"],
-            "a region that is silent is not fenced: cross-region transactions wait until it is \
-             back; zone is what there is",
+            ["--survive", "sea"],
+            "nothing of this name; there are zone and region",
         ),
-        (["--survive", "sea"], "nothing of this name; there is zone"),
     ] {
         let (code, _, error) = output(laboratory().arg("sim").args(flags));
         assert_ne!(code, Some(0), "{flags:?}");

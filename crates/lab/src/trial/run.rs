@@ -60,6 +60,7 @@ fn cluster(trial: &Trial) -> Cluster {
                 keeps_order: false,
                 seed: 0,
                 crossing: manxdb_dast::Crossing::Anticipated,
+                survive: manxdb_dast::Survive::Zone,
                 lead: None,
             }
         }

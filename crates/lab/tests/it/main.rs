@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod ahead_faults;
+mod ahead_fence;
 mod ahead_history;
 mod baselines;
 mod caas_many;

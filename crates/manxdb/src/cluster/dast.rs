@@ -14,6 +14,10 @@ use super::rows::first_rows;
 /// than a busy machine makes a process wait, as a rule.
 const MANAGER_TICK: Nanos = Nanos::from_millis(25);
 
+/// How long a region is silent before the others fence it: longer than its managers take to find
+/// another leader, up to 900 ms with ticks as above.
+const FENCE_AFTER: Nanos = Nanos::from_millis(1_500);
+
 /// The shape of a cluster.
 pub fn topology(file: &ClusterFile) -> Topology {
     Topology {
@@ -45,6 +49,8 @@ pub fn shared(file: &ClusterFile) -> Shared {
             manager_tick: MANAGER_TICK,
             suspect_after: nanos(file.suspect_ms),
             crossing: file.crossing,
+            survive: file.survive,
+            fence_after: FENCE_AFTER,
             first_lead: lead.unwrap_or(options.first_lead),
             ..options
         },

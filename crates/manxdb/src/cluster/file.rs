@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use manxdb_core::{Nanos, NodeId};
 use manxdb_curp::Durability;
-use manxdb_dast::Crossing;
 use manxdb_dast::options::lead_of_millis;
+use manxdb_dast::{Crossing, Survive};
 use manxdb_net::{ClusterId, Delays, Directory, Place, RegionId};
 use manxdb_witness::CarrierKind;
 use serde::{Deserialize, Serialize};
@@ -168,6 +168,9 @@ pub struct ClusterFile {
     /// How cross-region transactions get their places.
     #[serde(default)]
     pub crossing: Crossing,
+    /// What it survives the loss of.
+    #[serde(default)]
+    pub survive: Survive,
     /// How far ahead of its clock a region tells another one marks at first, in milliseconds; without
     /// it, what the distance says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -266,6 +269,8 @@ impl ClusterFile {
             let lead = lead_of_millis(millis);
             lead.map_err(|wrong| format!("lead_ms: {wrong}"))?;
         }
+        let can = self.survive.with(self.crossing, self.regions);
+        can.map_err(|wrong| format!("survive: {wrong}"))?;
         let numbers = self.nodes.iter().map(|node| node.number);
         if !numbers.eq(0..expected) {
             return Err(format!("nodes must be 0 to {}, in order", expected - 1));
@@ -412,6 +417,7 @@ mod tests {
             },
             suspect_ms: 500.0,
             crossing: Crossing::Ahead,
+            survive: Survive::Zone,
             lead_ms: Some(60.0),
             tpcc_scale: TpccScale::Tiny,
             curp: None,

@@ -4,19 +4,18 @@ use manxdb_common::OpenCalls;
 use manxdb_core::{Digest, NodeId, RequestId};
 
 use crate::call::{Ask, Level};
-use crate::message::DastMessage;
+use crate::message::{DastMessage, Seen};
 use crate::node::{DastTimer, Out};
 use crate::replica::Shared;
-use crate::timestamp::Timestamp;
 use crate::waits::{ATTEMPT, wait};
 
 /// One client with any number of calls under way.
 pub struct Client {
     shared: Shared,
-    /// Each with the place in the order that it must come behind.
-    calls: OpenCalls<Timestamp>,
-    /// The newest place in the order that an answer named.
-    seen: Timestamp,
+    /// Each with the places in the order that it must come behind.
+    calls: OpenCalls<Seen>,
+    /// The newest places that answers named.
+    seen: Seen,
 }
 
 impl Client {
@@ -26,14 +25,14 @@ impl Client {
         Self {
             shared,
             calls: OpenCalls::new(me, life),
-            seen: Timestamp::ZERO,
+            seen: Seen::default(),
         }
     }
 
     pub(crate) fn ask(&mut self, request: RequestId, ask: Ask, out: &mut Out) {
         let after = match ask.level {
-            Level::Serializable => Timestamp::ZERO,
-            Level::Session | Level::Strict => self.seen,
+            Level::Serializable => Seen::default(),
+            Level::Session | Level::Strict => self.seen.clone(),
         };
         let number = self.calls.ask(request, ask, after);
         self.submit(number, out);
@@ -49,7 +48,7 @@ impl Client {
             to,
             DastMessage::Submit {
                 call: Box::new(open.call.clone()),
-                after: open.state,
+                after: open.state.clone(),
             },
         );
         let patience = self.shared.options.client_patience;
@@ -64,14 +63,16 @@ impl Client {
         }
     }
 
-    pub(crate) fn on_message(&mut self, message: DastMessage, out: &mut Out) {
+    pub(crate) fn on_message(&mut self, from: NodeId, message: DastMessage, out: &mut Out) {
         let DastMessage::Outcome { id, at, given } = message else {
             return;
         };
         let Some(open) = self.calls.end(id) else {
             return;
         };
-        self.seen = self.seen.max(at);
+        if let Some(region) = self.shared.topology.region_of_node(from) {
+            self.seen.note(region, at);
+        }
         out.reply(open.request, open.answer(given));
     }
 
@@ -88,7 +89,7 @@ impl Client {
     pub(crate) fn digest(&self) -> u64 {
         let mut digest = Digest::default();
         self.calls.digest_into(&mut digest);
-        digest.number(self.seen.micros);
+        digest.number(self.seen.newest().micros);
         digest.value()
     }
 }

@@ -3,6 +3,8 @@
 //! Replicated by viewstamped replication, so that a new leader goes on where the last one
 //! stopped. Everything a leader tells others that must not be forgotten is in here first.
 
+mod ahead;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,6 +14,7 @@ use manxdb_vr::State;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{CallId, Planned};
+use crate::fence::{Ballot, Change, Fences, Placed};
 use crate::message::Decision;
 use crate::orders::Orders;
 use crate::timestamp::Timestamp;
@@ -57,9 +60,43 @@ pub enum Entry {
         planned: Arc<Planned>,
         /// Its place.
         at: Timestamp,
+        /// The regions that it touches.
+        touches: Vec<RegionId>,
         /// The other regions whose streams it goes on: those that it touches, or all with whole
         /// streams.
         to: Vec<RegionId>,
+    },
+    /// A ballot of the next change of who is fenced is promised.
+    Promise {
+        /// Which change.
+        number: u64,
+        /// Which ballot.
+        ballot: Ballot,
+        /// Nothing is taken from a region's stream behind this mark until then.
+        frozen: Option<(RegionId, Timestamp)>,
+        /// No mark is told and no place is cut behind this until then.
+        cap: Option<Timestamp>,
+    },
+    /// A change of who is fenced is accepted.
+    Accept {
+        /// Which change.
+        number: u64,
+        /// Under which ballot.
+        ballot: Ballot,
+        /// What changes.
+        change: Change,
+    },
+    /// More than half of the regions have accepted it.
+    Change {
+        /// The epoch that begins.
+        epoch: u64,
+        /// With which epoch the last change came that was one.
+        at: u64,
+        /// That one.
+        change: Change,
+        /// When this region is the one that is fenced: what it has passed, and the orders of the
+        /// others that it runs at their places before that.
+        stood: Option<(Timestamp, Vec<Placed>)>,
     },
     /// All regions have passed what is ordered ahead below this.
     Passed {
@@ -130,6 +167,8 @@ pub struct Ledger {
     pub crts: BTreeMap<CallId, Crt>,
     /// Cross-region transactions ordered ahead by this region that not all regions have passed.
     pub orders: Orders,
+    /// Which region is fenced, if one is.
+    pub fences: Fences,
     /// Transactions that never get a timestamp here.
     pub refused: BTreeSet<CallId>,
     /// Transactions that have run everywhere and that their clients may still ask for, so that they
@@ -211,6 +250,12 @@ impl Ledger {
             format!("L4: {} refusals are remembered", self.refused.len())
         })?;
         self.orders.check()?;
+        self.fences.check()?;
+        let cap = self.fences.cap();
+        ensure(
+            cap.is_none_or(|cap| self.orders.most_reserved() <= cap),
+            || format!("F2: marks behind the cap at {cap:?} are reserved"),
+        )?;
         let first = self.orders.first();
         ensure(first.is_none_or(|first| first <= self.assigned), || {
             format!(
@@ -280,7 +325,8 @@ impl State for Ledger {
                 self.crts.insert(id, crt);
             }
             Entry::Refuse { id } => {
-                if !self.crts.contains_key(id) && !self.is_over(*id) {
+                let has_place = self.crts.contains_key(id) || self.orders.has(*id);
+                if !has_place && !self.is_over(*id) {
                     self.refuse(*id);
                 }
             }
@@ -291,11 +337,38 @@ impl State for Ledger {
                     crt.decision = Some(*decision);
                 }
             }
-            Entry::Order { planned, at, to } => self.order(planned, *at, to),
-            Entry::Passed { upto } => self.finished.extend(self.orders.pass(*upto)),
-            Entry::ReserveMarks { upto } => {
-                for (region, upto) in upto {
-                    self.orders.reserve(*region, *upto);
+            Entry::Order {
+                planned,
+                at,
+                touches,
+                to,
+            } => self.order(planned, *at, touches, to),
+            Entry::Passed { upto } => {
+                self.finished.extend(self.orders.pass(*upto));
+                self.fences.pass(*upto);
+            }
+            Entry::ReserveMarks { upto } => self.reserve_marks(upto),
+            Entry::Promise {
+                number,
+                ballot,
+                frozen,
+                cap,
+            } => self.promise((*number, *ballot), *frozen, *cap),
+            Entry::Accept {
+                number,
+                ballot,
+                change,
+            } => {
+                self.fences.accept(*number, *ballot, change);
+            }
+            Entry::Change {
+                epoch,
+                at,
+                change,
+                stood,
+            } => {
+                if self.fences.begin(*epoch, *at, change) {
+                    self.change(change, stood.as_ref());
                 }
             }
             Entry::Forget { id } => self.forget(*id),
@@ -322,17 +395,6 @@ impl State for Ledger {
 }
 
 impl Ledger {
-    /// A place is given once: what comes again has one already, or nobody waits.
-    fn order(&mut self, planned: &Arc<Planned>, at: Timestamp, to: &[RegionId]) {
-        let id = planned.id();
-        self.end_below(id.client, planned.call.ended_below);
-        if self.orders.has(id) || self.is_over(id) || self.orders.get(at).is_some() {
-            return;
-        }
-        self.assigned = self.assigned.max(at);
-        self.orders.add(at, Arc::clone(planned), to);
-    }
-
     fn evict(&mut self, nodes: &[NodeId]) {
         let members = &mut self.members;
         members.epoch += 1;

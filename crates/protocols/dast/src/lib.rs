@@ -18,6 +18,7 @@
 //! | in which order a shard's transactions run, and what may pass a piece that waits | [`execution`] |
 //! | what a replica does | [`replica`] |
 //! | what the managers of a region do, and agree on | [`manager`], [`ledger`] |
+//! | what becomes of a region that is silent | [`fence`] |
 //! | who is where | [`manxdb_common::topology`] |
 //! | what nodes say to each other | [`message`] |
 //! | why a transaction waits | [`waits`] |
@@ -31,6 +32,7 @@
 pub mod client;
 pub mod clock;
 pub mod execution;
+pub mod fence;
 pub mod ledger;
 pub mod manager;
 pub mod message;

@@ -1,6 +1,8 @@
 //! What the nodes of a cluster send each other.
 
+mod fence;
 mod labels;
+mod seen;
 
 use std::sync::Arc;
 
@@ -10,9 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{Call, CallId, Planned};
 use crate::execution::{Copy, Given, Numbered};
+use crate::fence::Span;
 use crate::ledger::{Entry, Ledger};
 use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
+
+pub use self::fence::{FenceMessage, Promise};
+pub use self::seen::Seen;
 
 /// A decision about a cross-region transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +96,8 @@ pub struct StreamPart {
     pub entries: Vec<Held>,
     /// All transactions of that region below this that touch the receiver's are sent.
     pub mark: Timestamp,
+    /// Changes of who is fenced that the sender knows of.
+    pub epoch: u64,
     /// The region's time, in microseconds, when this was sent.
     pub sent: u64,
     /// What parts take that come the other way, in microseconds, by both regions' times.
@@ -177,8 +185,8 @@ pub enum DastMessage {
     Submit {
         /// What.
         call: Box<Call>,
-        /// It must come behind this: the newest the session has seen.
-        after: Timestamp,
+        /// It must come behind these: what the session has seen.
+        after: Seen,
     },
     /// It has run, or cannot.
     Outcome {
@@ -265,6 +273,11 @@ pub enum DastMessage {
         /// Report once past this.
         past: Timestamp,
     },
+    /// Places from which transactions of a fenced region are moved. Those at them do not run.
+    Fences {
+        /// All that not every region has passed.
+        spans: Vec<Span>,
+    },
     /// A cross-region transaction that touches the receiver's shard.
     PrepareCrt {
         /// The transaction.
@@ -305,6 +318,22 @@ pub enum DastMessage {
         planned: Arc<Planned>,
         /// Its place must come behind this.
         after: Timestamp,
+    },
+    /// It has no place, and gets none: it touches a region that is fenced.
+    Refused {
+        /// Which.
+        id: CallId,
+        /// The region.
+        region: RegionId,
+    },
+    /// About who is fenced.
+    Fence {
+        /// The sender's region.
+        region: RegionId,
+        /// Changes that it knows of.
+        epoch: u64,
+        /// What it says.
+        message: Box<FenceMessage>,
     },
     /// What the sender's region has ordered ahead.
     Stream(Box<StreamPart>),

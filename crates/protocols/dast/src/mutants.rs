@@ -37,11 +37,24 @@ pub enum Mutant {
     MarkNotReserved,
     /// A region waits only for the marks of regions that a transaction touches.
     BoundOfTouchedRegions,
+    /// Orders of a silent region that only one of the others has are not given to the rest.
+    FenceWithoutExchange,
+    /// A silent region's stream ends at the lowest mark that another region has of it.
+    FenceAtLowestMark,
+    /// Behind the end of a fenced region's stream what touches it runs at its place, if another
+    /// region has ordered it.
+    RunsBehindTheFence,
+    /// Moved transactions get places in another order than they had.
+    MovedOutOfOrder,
+    /// A region that has said up to where it follows a silent one's stream goes on behind that.
+    FollowsFrozenStream,
+    /// A session that has seen what a fenced region ran alone is answered elsewhere.
+    SessionForgetsRegion,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 16] = [
+    pub const ALL: [Mutant; 22] = [
         Mutant::NoClockGate,
         Mutant::NoPromise,
         Mutant::CutWithoutCounts,
@@ -58,5 +71,11 @@ impl Mutant {
         Mutant::GapAccepted,
         Mutant::MarkNotReserved,
         Mutant::BoundOfTouchedRegions,
+        Mutant::FenceWithoutExchange,
+        Mutant::FenceAtLowestMark,
+        Mutant::RunsBehindTheFence,
+        Mutant::MovedOutOfOrder,
+        Mutant::FollowsFrozenStream,
+        Mutant::SessionForgetsRegion,
     ];
 }

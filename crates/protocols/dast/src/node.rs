@@ -140,7 +140,9 @@ impl Core for DastNode {
                 manager.on_message(now, from, body, out);
             }
             (Self::Manager(manager), Event::Timer(timer)) => manager.on_timer(now, &timer, out),
-            (Self::Client(client), Event::Message { body, .. }) => client.on_message(body, out),
+            (Self::Client(client), Event::Message { from, body }) => {
+                client.on_message(from, body, out);
+            }
             (Self::Client(client), Event::Timer(timer)) => client.on_timer(&timer, out),
             (Self::Client(client), Event::Request { id, body }) => client.ask(id, body, out),
             // A client begins with its first request; the others are misrouted.

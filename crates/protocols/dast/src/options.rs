@@ -49,10 +49,59 @@ pub enum Survive {
     /// One node of each shard and of each region's managers.
     #[default]
     Zone,
-    /// A region: streams carry every transaction to all regions, and a region's bound counts only
-    /// what two of its managers hold. What ends the stream of a region that is silent is not built.
+    /// A region of three or more: streams carry every transaction to all regions, a region's bound
+    /// counts only what two of its managers hold, and the others end the stream of one that is silent.
     Region,
 }
+
+impl Survive {
+    /// All of them.
+    pub const ALL: [Survive; 2] = [Survive::Zone, Survive::Region];
+
+    /// On command lines.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Zone => "zone",
+            Self::Region => "region",
+        }
+    }
+
+    /// What may be lost, by its name.
+    ///
+    /// # Errors
+    /// That there is nothing of this name, and what there is.
+    pub fn of_name(name: &str) -> Result<Self, String> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|survive| survive.name() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(" and ");
+            format!("nothing of this name; there are {names}")
+        })
+    }
+
+    /// Whether a cluster can survive this.
+    ///
+    /// # Errors
+    /// What it lacks.
+    pub fn with(self, crossing: Crossing, regions: u32) -> Result<(), String> {
+        if self == Self::Zone {
+            return Ok(());
+        }
+        if crossing != Crossing::Ahead {
+            return Err("this is for crossing ahead".to_owned());
+        }
+        if regions < FENCE_REGIONS_LEAST {
+            return Err(format!(
+                "of {regions} regions the rest is no majority; to survive the loss of a region takes \
+                 {FENCE_REGIONS_LEAST} or more"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// With fewer regions those that are left are no majority.
+pub const FENCE_REGIONS_LEAST: u32 = 3;
 
 /// A lead from what somebody asks for, in milliseconds.
 ///
@@ -97,6 +146,9 @@ pub struct Options {
     /// How long the home region waits for the timestamps of the others before it gives a
     /// cross-region transaction up.
     pub give_up_after: Nanos,
+    /// How long another region may be silent before the others end its stream: longer than its managers
+    /// take to replace one that leads. Only with [`Survive::Region`].
+    pub fence_after: Nanos,
     /// How often regions tell each other how far they are.
     pub progress_every: Nanos,
     /// How long a client waits before it asks another coordinator.
@@ -127,6 +179,7 @@ impl Default for Options {
             suspect_after: Nanos::from_millis(50),
             retry_every: Nanos::from_millis(250),
             give_up_after: Nanos::from_millis(1_500),
+            fence_after: Nanos::from_millis(300),
             progress_every: Nanos::from_millis(10),
             client_patience: Nanos::from_secs(2),
             first_estimate: Nanos::from_millis(110),
@@ -198,6 +251,20 @@ mod tests {
         }
         let said = Crossing::of_name("behind").unwrap_err();
         assert!(said.contains("anticipated, ahead"), "{said}");
+    }
+
+    #[test]
+    fn a_region_is_survived_with_three_or_more_that_order_ahead() {
+        for survive in Survive::ALL {
+            assert_eq!(Survive::of_name(survive.name()), Ok(survive));
+            assert_eq!(survive.with(Crossing::Ahead, 3), Ok(()));
+        }
+        assert_eq!(Survive::Zone.with(Crossing::Anticipated, 1), Ok(()));
+        let two = Survive::Region.with(Crossing::Ahead, 2).unwrap_err();
+        assert!(two.contains("3 or more"), "{two}");
+        let other = Survive::Region.with(Crossing::Anticipated, 3).unwrap_err();
+        assert!(other.contains("crossing ahead"), "{other}");
+        assert!(Survive::of_name("sea").is_err());
     }
 
     #[test]

@@ -2,20 +2,16 @@
 
 use std::io;
 
+use aya::Ebpf;
 use aya::maps::{Array, Map, MapData, MapError, PerCpuArray, ProgramArray};
 use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::xdp::{XdpLink, XdpMode};
 use aya::programs::{ProgramError, Xdp};
 use aya::sys::SyscallError;
-use aya::{Ebpf, EbpfError, EbpfLoader};
 
-use crate::checksum::crc_tables;
 use crate::error::{CarrierError, with_causes};
 use crate::kind::{CarrierKind, Place};
-use crate::layout::{
-    CONFIG_BYTES, COUNTERS, CRC_TABLES_BYTES, Config, LAYOUT_VERSION, PAYLOAD_BYTES, SET_BYTES,
-    SETS, VIEWS_BYTES,
-};
+use crate::layout::{COUNTERS, Config, PAYLOAD_BYTES, SET_BYTES, SETS, VIEWS_BYTES};
 use crate::pin_paths::PinPaths;
 use crate::xdp::kept_maps::load_with_kept_maps;
 use crate::xdp::objects::{

@@ -37,6 +37,7 @@ pub fn cluster(topology: Topology, procedures: Registry) -> Cluster {
         keeps_order: true,
         seed: 1,
         crossing: manxdb_dast::Crossing::Anticipated,
+        survive: manxdb_dast::Survive::Zone,
         lead: None,
     }
 }

@@ -268,6 +268,13 @@ impl Execution {
         }
     }
 
+    /// Forgets settled transactions whose turn has not come and that do not run where they are; they
+    /// come again at other places.
+    pub fn set_aside(&mut self, moved: impl Fn(Timestamp, &Planned) -> bool) {
+        self.known
+            .retain(|at, known| !known.settled || !moved(*at, &known.planned));
+    }
+
     /// Runs what may run, given that everything up to `safe` is known.
     pub fn run(&mut self, safe: Timestamp) -> Progress {
         let mut progress = Progress::default();
@@ -407,8 +414,14 @@ impl Execution {
     }
 
     /// Lets go of what no client asks for any more and no replica: of the region, which have all
-    /// passed `region`, and of all regions, which have passed `everywhere`.
-    pub fn collect(&mut self, region: Timestamp, everywhere: Timestamp) {
+    /// passed `region`, and of all regions, which have passed `everywhere`, but for one that has not
+    /// and may ask for what `concerns` it.
+    pub fn collect(
+        &mut self,
+        region: Timestamp,
+        everywhere: Timestamp,
+        concerns: impl Fn(&Done) -> bool,
+    ) {
         // Looking at all of them pays when many have come since this last looked.
         if self.records() < self.collect_at {
             return;
@@ -424,7 +437,7 @@ impl Execution {
             } else {
                 region
             };
-            done.at >= passed || is_wanted(id)
+            done.at >= passed || is_wanted(id) || concerns(done)
         });
         self.early.retain(|id, _| is_wanted(id));
         self.given_up.retain(is_wanted);

@@ -11,9 +11,12 @@
 //!
 //! | file | |
 //! |---|---|
-//! | here | places, the bound, and the end |
+//! | here | places, and the end |
+//! | [`bound`] | up to where cuts go |
 //! | [`sending`] | streams to other regions |
 //! | [`following`] | streams from other regions |
+//! | [`fencing`], [`attempt`], [`accepting`] | how the others agree to end the stream of a silent region, and on its return |
+//! | [`changes`] | what follows from that |
 //!
 //! | invariant | |
 //! |---|---|
@@ -22,6 +25,11 @@
 //! | A3 | a cut is below the bound |
 //! | A4 | a replica is sent a transaction before a cut that passes it |
 
+mod accepting;
+mod attempt;
+mod bound;
+mod changes;
+mod fencing;
 mod following;
 mod sending;
 
@@ -31,6 +39,7 @@ use std::sync::Arc;
 use manxdb_core::check::ensure;
 use manxdb_core::{LocalTime, NodeId};
 
+use self::fencing::Fencing;
 use super::stream::{Incoming, Outgoing};
 use super::{Effect, Lead, Manager};
 use crate::call::{CallId, Planned};
@@ -41,11 +50,6 @@ use crate::options::Crossing;
 use crate::timestamp::Timestamp;
 use crate::topology::{RegionId, Role};
 use crate::waits::{LEDGER, wait};
-
-/// How far a bound may lie behind the region's time, in microseconds, when a node is to take part:
-/// one that comes in stamps behind all that is reserved, which nothing passes while the bound
-/// stands still.
-const BOUND_LATE_MAX_MICROS: u64 = 100_000;
 
 /// What the leader of a region keeps of what is ordered ahead.
 #[derive(Debug)]
@@ -71,18 +75,23 @@ pub(super) struct Ahead {
     reserving: bool,
     /// The last place of which it was proposed that all have passed it.
     passed: Timestamp,
+    /// A change of who is fenced.
+    fencing: Fencing,
 }
 
 impl Ahead {
     /// Where a clock that shows `reading` would tell the next mark on a stream. A place lies behind
     /// the marks told on all streams that it goes on; so that a region far away does not keep the
-    /// others' transactions waiting, whole streams are told the same marks as the nearest region.
-    fn next_mark(&self, stream: &Outgoing, reading: u64) -> u64 {
+    /// others' transactions waiting, whole streams are told the same marks as the nearest region
+    /// that is not fenced.
+    fn next_mark(&self, stream: &Outgoing, reading: u64, fenced: Option<RegionId>) -> u64 {
         let own = stream.ahead_of(reading);
         if !self.is_whole {
             return own;
         }
-        let all = self.outgoing.values().map(|it| it.ahead_of(reading));
+        let told = self.outgoing.iter();
+        let told = told.filter(|(region, _)| Some(**region) != fenced);
+        let all = told.map(|(_, it)| it.ahead_of(reading));
         all.min().unwrap_or(own)
     }
 
@@ -126,6 +135,7 @@ impl Manager {
             rounds: 0,
             reserving: false,
             passed: Timestamp::ZERO,
+            fencing: Fencing::of_epoch(self.ledger().fences.epoch()),
         })
     }
 
@@ -135,11 +145,13 @@ impl Manager {
         if !self.orders_ahead() {
             return;
         }
-        let orders = self.ledger().orders.iter();
-        let orders: Vec<_> = orders
-            .map(|(at, order)| (at, Arc::clone(&order.planned)))
-            .collect();
-        for (at, planned) in orders {
+        self.tell_fences(out);
+        let ledger = self.ledger();
+        let orders = ledger.orders.iter();
+        let orders = orders.map(|(at, order)| (at, Arc::clone(&order.planned)));
+        let stayed = ledger.fences.stayed();
+        let stayed = stayed.map(|(at, planned)| (at, Arc::clone(planned)));
+        for (at, planned) in stayed.chain(orders).collect::<Vec<_>>() {
             self.tell_place(&planned, at, out);
         }
         for region in self.other_regions() {
@@ -157,14 +169,18 @@ impl Manager {
         out: &mut Out,
     ) {
         let id = planned.id();
+        let touches = self.shared.topology.regions_of(&planned);
+        if self.refuses(&planned, &touches, out) {
+            return;
+        }
         let ledger = self.ledger();
         // Its coordinator asks the replicas for what it gives.
         let is_known = ledger.orders.has(id) || ledger.is_over(id);
-        let regions = self.shared.topology.regions_of(&planned);
         let is_whole = self.shared.options.has_whole_streams();
         let mut to: Vec<RegionId> = self.other_regions().collect();
-        to.retain(|region| is_whole || regions.contains(region));
-        let Some(at) = self.place(now, &to, after) else {
+        to.retain(|region| is_whole || touches.contains(region));
+        to.retain(|region| !ledger.fences.is_fenced(*region));
+        let Some(at) = self.place(now, &to, self.behind_moved(&touches).max(after)) else {
             return;
         };
         let Some(lead) = &mut self.lead else {
@@ -183,8 +199,19 @@ impl Manager {
         let before = ahead.unagreed.insert(at, to.clone());
         assert!(before.is_none(), "a place is given once");
         out.wait(id.for_traces(), Some(wait(LEDGER)));
-        let entry = Entry::Order { planned, at, to };
-        self.propose(entry, Effect::TellOrdered { id, at }, out);
+        let coordinator = planned.coordinator;
+        let entry = Entry::Order {
+            planned,
+            at,
+            touches,
+            to,
+        };
+        let effect = Effect::TellOrdered {
+            id,
+            at,
+            coordinator,
+        };
+        self.propose(entry, effect, out);
     }
 
     /// The next place for a transaction that goes on the streams to the regions `to`: about when it
@@ -194,7 +221,9 @@ impl Manager {
         let ahead = lead.ahead.as_ref()?;
         let reading = lead.clocks.reading(now);
         let streams = to.iter().filter_map(|region| ahead.outgoing.get(region));
-        let expected = streams.map(|stream| ahead.next_mark(stream, reading)).max();
+        let fenced = self.ledger().fences.fenced().map(|span| span.region);
+        let expected = streams.map(|stream| ahead.next_mark(stream, reading, fenced));
+        let expected = expected.max();
         let mut behind = vec![ahead.inherited_cuts, lead.clocks.told(), after];
         for region in to {
             let stream = ahead.outgoing.get(region);
@@ -230,8 +259,14 @@ impl Manager {
     }
 
     /// The place is agreed on: the replicas here that it touches hear of it, and it goes on the
-    /// streams to the other regions.
-    pub(super) fn tell_ordered(&mut self, id: CallId, at: Timestamp, out: &mut Out) {
+    /// streams to the other regions. Or a region that it touches was fenced before.
+    pub(super) fn tell_ordered(
+        &mut self,
+        id: CallId,
+        at: Timestamp,
+        coordinator: NodeId,
+        out: &mut Out,
+    ) {
         out.wait(id.for_traces(), None);
         let order = self.group.state().orders.get(at).cloned();
         let Some(lead) = &mut self.lead else {
@@ -247,6 +282,7 @@ impl Manager {
             "A1: what is agreed on was proposed here"
         );
         let Some(order) = order else {
+            self.tell_refused_by_fence(id, coordinator, out);
             return;
         };
         for (region, number) in &order.numbers {
@@ -261,6 +297,9 @@ impl Manager {
     /// The replicas of this region that a transaction touches get it at its place, before a cut
     /// passes it.
     fn tell_place(&mut self, planned: &Arc<Planned>, at: Timestamp, out: &mut Out) {
+        if self.has_no_turn(planned, at) {
+            return;
+        }
         let topology = self.shared.topology;
         let mut is_touched = false;
         for node in self.listeners() {
@@ -280,83 +319,6 @@ impl Manager {
         {
             lead.waiting.insert(at);
         }
-    }
-
-    /// Below this every cross-region transaction of the other regions is here.
-    pub(super) fn bound(&self) -> Timestamp {
-        let Some(ahead) = self.lead.as_ref().and_then(|lead| lead.ahead.as_ref()) else {
-            return Timestamp::MAX;
-        };
-        if ahead.outgoing.is_empty() {
-            return Timestamp::MAX;
-        }
-        #[cfg(feature = "mutants")]
-        if self.shared.options.mutant == Some(crate::mutants::Mutant::BoundOfTouchedRegions) {
-            // As if only those mattered that speak first.
-            let marks = ahead.incoming.values().map(Incoming::mark);
-            return marks.max().unwrap_or_default();
-        }
-        let copies = self.copies.as_ref();
-        let marks = ahead.incoming.iter().map(|(region, stream)| {
-            let held = copies.map(|copies| copies.held_by_two(*region));
-            stream.mark().min(held.unwrap_or(Timestamp::MAX))
-        });
-        marks.min().unwrap_or_default()
-    }
-
-    /// The highest cut that the bound allows, of what all clocks have passed.
-    pub(super) fn below_bound(&self, passed: Timestamp) -> Timestamp {
-        let bound = self.bound();
-        if passed < bound {
-            return passed;
-        }
-        if bound.micros == 0 {
-            return Timestamp::ZERO;
-        }
-        Timestamp {
-            micros: bound.micros.saturating_sub(1),
-            // It goes on growing with the clocks, as a stretched clock does.
-            stretch: passed.micros.max(passed.stretch),
-            site: u32::MAX,
-        }
-    }
-
-    /// The bound is told with every cut; at once when it has passed a transaction that waits.
-    pub(super) fn tell_bound_if_awaited(&mut self, out: &mut Out) {
-        let bound = self.bound();
-        let Some(lead) = &mut self.lead else {
-            return;
-        };
-        let Some(ahead) = &mut lead.ahead else {
-            return;
-        };
-        let is_held = |at: &&Timestamp| at.micros >= ahead.told.micros;
-        let within = lead.waiting.range(..bound).rev();
-        let mut within = within.filter(|at| at.micros < bound.micros);
-        let Some(past) = within.next().filter(is_held).copied() else {
-            return;
-        };
-        assert!(bound >= ahead.told, "A3: the bound does not go back");
-        assert!(past < bound, "A3: what the bound has passed is below it");
-        ahead.told = bound;
-        for node in self.listeners() {
-            out.send(node, DastMessage::Bound { bound, past });
-        }
-    }
-
-    /// The bound is told with a cut.
-    pub(super) fn note_bound_told(&mut self, bound: Timestamp) {
-        let lead = self.lead.as_mut();
-        if let Some(ahead) = lead.and_then(|lead| lead.ahead.as_mut()) {
-            ahead.told = bound;
-        }
-    }
-
-    /// Whether a node that comes in now could have what it stamps run soon.
-    pub(super) fn bound_is_near(&self, now: LocalTime) -> bool {
-        let reading = self.lead.as_ref().map(|lead| lead.clocks.reading(now));
-        let late = reading.unwrap_or(0).saturating_sub(self.bound().micros);
-        late <= BOUND_LATE_MAX_MICROS
     }
 
     /// What all replicas of all regions have run is over.

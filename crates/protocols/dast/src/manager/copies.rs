@@ -12,14 +12,19 @@
 //! |---|---|
 //! | B1 | what is kept of a stream has no gaps and ends with the last entry followed |
 //! | B2 | a manager is believed only of what it has, or knows that it never had |
+//!
+//! When a region that was fenced is back, what its stream and those to it held before that is in the
+//! ledgers, or was moved: they begin again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use manxdb_core::NodeId;
 use manxdb_core::check::ensure;
 
 use super::Manager;
 use super::stream::{Incoming, Taken};
+use crate::fence::{Change, Placed};
 use crate::message::{DastMessage, Held, KeptStream, StreamPart};
 use crate::node::Out;
 use crate::replica::Shared;
@@ -201,6 +206,40 @@ impl Copies {
         copy.map_or(Timestamp::ZERO, StreamCopy::held_by_two)
     }
 
+    /// Everything of a region's stream below this is with this manager.
+    pub(super) fn mark(&self, region: RegionId) -> Timestamp {
+        let copy = self.streams.get(&region);
+        copy.map_or(Timestamp::ZERO, |copy| copy.stream.mark())
+    }
+
+    /// The transactions of a region's stream below `upto` that not all regions have run.
+    pub(super) fn before(&self, region: RegionId, upto: Timestamp) -> Vec<Placed> {
+        let copy = self.streams.get(&region);
+        let entries = copy.into_iter().flat_map(|copy| copy.entries.values());
+        let before = entries.filter(|entry| entry.at < upto);
+        let placed = before.map(|entry| Placed {
+            at: entry.at,
+            planned: Arc::clone(&entry.planned),
+        });
+        placed.collect()
+    }
+
+    /// A stream begins again: everything below `from` is here or was moved, and what is behind is
+    /// asked for.
+    fn restart(&mut self, region: RegionId, from: Timestamp) {
+        if let Some(copy) = self.streams.get_mut(&region) {
+            copy.stream = Incoming::new(from);
+            copy.entries.clear();
+        }
+    }
+
+    /// Asks the other managers of the region for what they keep.
+    pub(super) fn ask_others(&self, out: &mut Out) {
+        for manager in &self.others {
+            out.send(*manager, DastMessage::AskKept);
+        }
+    }
+
     /// Whether everything is here that two managers have held: what a new leader waits for.
     pub(super) fn are_complete(&self) -> bool {
         !self.has_lost && !self.heard.is_empty()
@@ -217,6 +256,7 @@ impl Copies {
             first,
             entries,
             mark,
+            epoch: 0,
             sent: 0,
             delay: None,
             closed: Timestamp::ZERO,
@@ -257,13 +297,17 @@ impl Copies {
         }
     }
 
-    /// A region's replicas have run everything below `position`.
-    fn note_position(&mut self, region: RegionId, position: Timestamp) {
+    /// A region's replicas have run everything below `position`. One that is fenced runs nothing
+    /// for which the others would have to keep these.
+    fn note_position(&mut self, region: RegionId, position: Timestamp, fenced: Option<RegionId>) {
         let Some(known) = self.positions.get_mut(&region) else {
             return;
         };
         *known = position.max(*known);
-        let everywhere = self.positions.values().min().copied().unwrap_or_default();
+        let positions = self.positions.iter();
+        let positions = positions.filter(|(region, _)| Some(**region) != fenced);
+        let everywhere = positions.map(|(_, position)| *position).min();
+        let everywhere = everywhere.unwrap_or_default();
         for copy in self.streams.values_mut() {
             copy.pass(everywhere);
         }
@@ -293,6 +337,7 @@ impl Manager {
         out: &mut Out,
     ) -> Option<DastMessage> {
         let is_own = self.shared.topology.role(from) == Role::Manager(self.region);
+        let fenced = self.fenced();
         let Some(copies) = &mut self.copies else {
             return Some(message);
         };
@@ -305,7 +350,7 @@ impl Manager {
             DastMessage::Progress {
                 region, position, ..
             } => {
-                copies.note_position(region, position);
+                copies.note_position(region, position, fenced);
                 (region != self.region).then_some(message)
             }
             DastMessage::Has { region, mark } if is_own => {
@@ -333,6 +378,9 @@ impl Manager {
 
     fn keep_part(&mut self, part: &StreamPart, out: &mut Out) {
         let (region, leader) = (part.region, self.group.leader());
+        if self.fenced() == Some(region) {
+            return;
+        }
         let Some(copies) = &mut self.copies else {
             return;
         };
@@ -367,15 +415,37 @@ impl Manager {
             return;
         };
         if copies.has_lost || (self.lead.is_some() && copies.heard.is_empty()) {
-            for manager in &copies.others {
-                out.send(*manager, DastMessage::AskKept);
-            }
+            copies.ask_others(out);
         }
         for (region, copy) in &copies.streams {
-            if let Some(since) = copy.stream.asked() {
+            if let Some(since) = copy.stream.asked()
+                && self.speaks_with(*region)
+            {
                 self.ask_for_stream(*region, since, out);
             }
         }
+    }
+
+    /// Streams to and from a region that came back with the last change begin again, unless this
+    /// manager has known of it in epoch `before`.
+    pub(super) fn restart_copies(&mut self, before: u64, out: &mut Out) {
+        let fences = &self.group.state().fences;
+        let Some((at, Change::Return(change))) = fences.last() else {
+            return;
+        };
+        let (region, back, stood) = (change.region, change.back, fences.stood());
+        let (Some(copies), true) = (&mut self.copies, *at > before) else {
+            return;
+        };
+        if region == self.region {
+            let all: Vec<RegionId> = copies.streams.keys().copied().collect();
+            for other in all {
+                copies.restart(other, stood);
+            }
+        } else {
+            copies.restart(region, back);
+        }
+        self.ask_for_copies(out);
     }
 
     /// How far the region is, to those of its managers that do not lead: they need not keep what
@@ -386,11 +456,11 @@ impl Manager {
         position: Timestamp,
         out: &mut Out,
     ) {
-        let region = self.region;
+        let (region, fenced) = (self.region, self.fenced());
         let Some(copies) = &mut self.copies else {
             return;
         };
-        copies.note_position(region, position);
+        copies.note_position(region, position, fenced);
         for manager in &copies.others {
             let progress = DastMessage::Progress {
                 region,

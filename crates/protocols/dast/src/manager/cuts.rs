@@ -143,12 +143,14 @@ impl Manager {
         lead.clocks.forget_changes();
     }
 
-    /// What all regions have closed, and what all their replicas have run, given this one's.
+    /// What all regions have closed, and what all their replicas have run, given this one's. Nobody
+    /// waits for what a fenced one has run.
     pub(super) fn everywhere(
         &self,
         (mut closed, mut position): (Timestamp, Timestamp),
     ) -> (Timestamp, Timestamp) {
         let nothing = (Timestamp::ZERO, Timestamp::ZERO);
+        let fenced = self.fenced();
         let Some(lead) = &self.lead else {
             return nothing;
         };
@@ -158,7 +160,9 @@ impl Manager {
             }
             let (theirs, run) = lead.regions.get(&region).copied().unwrap_or(nothing);
             closed = closed.min(theirs);
-            position = position.min(run);
+            if fenced != Some(region) {
+                position = position.min(run);
+            }
         }
         (closed, position)
     }
@@ -179,7 +183,7 @@ impl Manager {
             for manager in topology.managers(region) {
                 let progress = DastMessage::Progress {
                     region: self.region,
-                    closed,
+                    closed: self.closed_for(region, closed),
                     position,
                 };
                 out.send(manager, progress);

@@ -238,6 +238,7 @@ impl Manager {
         }
         let view = self.group.view();
         out.send(node, self.lead_message(view));
+        self.tell_fences_to(node, out);
     }
 
     fn on_admitted(&mut self, from: NodeId, epoch: u64, node: NodeId, before: u64, out: &mut Out) {

@@ -16,12 +16,14 @@
 //! | [`leaders`] | who leads this region and the others |
 //! | [`invariants`] | what holds between any two steps |
 //! | [`estimate`] | how long a decision takes |
+//! | [`describe`] | what it says of itself |
 
 mod ahead;
 mod clocks;
 mod copies;
 mod cross;
 mod cuts;
+mod describe;
 mod estimate;
 mod invariants;
 mod leaders;
@@ -41,6 +43,7 @@ use self::cross::Crossing;
 use self::estimate::Estimate;
 use self::membership::Changing;
 use crate::call::CallId;
+use crate::fence::{Ballot, Want};
 use crate::ledger::{Entry, Ledger};
 use crate::message::{DastMessage, Decision};
 use crate::node::{DastTimer, Out};
@@ -69,7 +72,28 @@ enum Effect {
     /// Cuts may go on.
     NoteReserved,
     /// Tell everybody of a transaction ordered ahead.
-    TellOrdered { id: CallId, at: Timestamp },
+    TellOrdered {
+        id: CallId,
+        at: Timestamp,
+        coordinator: NodeId,
+    },
+    /// Tell its coordinator that it touches a region that is fenced.
+    TellFenced { id: CallId, coordinator: NodeId },
+    /// Tell a region that this one has promised a ballot.
+    Promised {
+        to: RegionId,
+        number: u64,
+        ballot: Ballot,
+        want: Want,
+    },
+    /// Tell a region that this one has accepted what it proposed.
+    Accepted {
+        to: RegionId,
+        number: u64,
+        ballot: Ballot,
+    },
+    /// Act upon a change of who is fenced.
+    Changed,
     /// Marks may go on.
     NoteMarks,
     /// Nothing.
@@ -114,6 +138,8 @@ pub struct Manager {
     estimates: BTreeMap<RegionId, Estimate>,
     /// Other regions' streams, if each manager keeps them.
     copies: Option<Copies>,
+    /// Changes of who is fenced that it has acted upon.
+    epoch: u64,
 }
 
 impl Manager {
@@ -136,6 +162,7 @@ impl Manager {
             leaders: topology.all_regions().map(first_manager).collect(),
             estimates: BTreeMap::new(),
             copies: Copies::of_life(me, life, region, &shared),
+            epoch: 0,
             shared,
         }
     }
@@ -160,44 +187,6 @@ impl Manager {
             + self.ledger().orders.len()
             + self.copies.as_ref().map_or(0, Copies::len)
             + lead.map_or(0, |lead| lead.crossing.len() + lead.waiting.len())
-    }
-
-    /// Where it stands, for people.
-    #[must_use]
-    pub fn describe(&self) -> String {
-        let ledger = self.ledger();
-        let lead = self.lead.as_ref().map(|lead| {
-            format!(
-                "told {:?}, untold {:?}, waiting {:?}, regions {:?}, {:?}, {} effects, ahead {:?}",
-                lead.clocks.told(),
-                lead.untold,
-                lead.waiting,
-                lead.regions,
-                lead.changing,
-                lead.effects.len(),
-                lead.ahead
-            )
-        });
-        format!(
-            "manager of region {}: view {} {:?}, {} committed, members {:?}, reserved {:?}, {} open {:?}, lead {lead:?}",
-            self.region.0,
-            self.group.view(),
-            self.group.status(),
-            self.group.committed(),
-            ledger.members,
-            ledger.reserved,
-            ledger.crts.len(),
-            ledger
-                .crts
-                .iter()
-                .map(|(id, crt)| (id, crt.home.0, crt.at, crt.decision))
-                .filter(|(_, _, _, decision)| decision.is_none())
-                .map(|open| {
-                    let lead = self.lead.as_ref();
-                    (open, lead.and_then(|lead| lead.crossing.get(open.0)))
-                })
-                .collect::<Vec<_>>(),
-        )
     }
 
     pub(crate) fn start(&mut self, now: LocalTime, out: &mut Out) {
@@ -231,6 +220,7 @@ impl Manager {
                 self.reserve(now, out);
                 self.reserve_marks(now, out);
                 self.follow_streams(out);
+                self.look_for_silent_regions(out);
                 self.look_for_silent_nodes(out);
             }
             DastTimer::Progress => {
@@ -280,6 +270,11 @@ impl Manager {
                 heard,
             } => self.on_hello(now, from, view, (*report, &heard), out),
             DastMessage::Order { planned, after } => self.on_order(now, planned, after, out),
+            DastMessage::Fence {
+                region,
+                epoch,
+                message,
+            } => self.on_fence(region, epoch, *message, out),
             DastMessage::Stream(part) => {
                 self.leads_region(part.region, from);
                 self.on_stream(now, *part, out);
@@ -359,6 +354,7 @@ impl Manager {
 
     /// Takes up or lays down the lead, and does what waited for agreement.
     fn after_group(&mut self, now: LocalTime, out: &mut Out) {
+        self.notice_epoch(out);
         // What a new leader has taken over and not yet brought to agreement may name timestamps
         // that its predecessor has told of.
         let view = self.group.view();
@@ -401,7 +397,24 @@ impl Manager {
                     lead.reserving = false;
                 }
             }
-            Effect::TellOrdered { id, at } => self.tell_ordered(id, at, out),
+            Effect::TellOrdered {
+                id,
+                at,
+                coordinator,
+            } => self.tell_ordered(id, at, coordinator, out),
+            Effect::TellFenced { id, coordinator } => {
+                self.tell_refused_by_fence(id, coordinator, out);
+            }
+            Effect::Promised {
+                to,
+                number,
+                ballot,
+                want,
+            } => self.tell_promised(to, (number, ballot), want, out),
+            Effect::Accepted { to, number, ballot } => {
+                self.tell_accepted(to, (number, ballot), out);
+            }
+            Effect::Changed => self.after_change(now, out),
             Effect::NoteMarks => self.note_marks(),
             Effect::Nothing => {}
         }
@@ -474,7 +487,8 @@ impl Manager {
             .number(self.group.view())
             .number(self.group.committed())
             .number(self.ledger().assigned.micros)
-            .number(self.ledger().members.epoch);
+            .number(self.ledger().members.epoch)
+            .number(self.ledger().fences.epoch());
         digest.value()
     }
 }

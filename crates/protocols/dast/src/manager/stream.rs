@@ -42,6 +42,8 @@ pub(super) struct Outgoing {
     first: u64,
     /// When the other region was heard of last, by the manager's ticks.
     heard_tick: u64,
+    /// It has been heard of since the stream began.
+    is_heard: bool,
 }
 
 impl Outgoing {
@@ -54,7 +56,16 @@ impl Outgoing {
             unsent: Vec::new(),
             first,
             heard_tick: tick,
+            is_heard: false,
         }
+    }
+
+    /// It begins again with entry `first`, and nothing has been told.
+    pub(super) fn restart(&mut self, first: u64, tick: u64) {
+        *self = Self {
+            lead: self.lead,
+            ..Self::new(first, 0, tick)
+        };
     }
 
     /// The mark told: no entry below it comes any more.
@@ -95,6 +106,12 @@ impl Outgoing {
         !self.unsent.is_empty()
     }
 
+    /// How far ahead of its clock this region tells marks, in microseconds; none when it tells them
+    /// behind it.
+    pub(super) fn lead_micros(&self) -> u64 {
+        u64::try_from(self.lead).unwrap_or(0)
+    }
+
     /// The other region says what a part takes to it, in microseconds; a lead is longer by `slack`.
     pub(super) fn learn(&mut self, delay: i64, slack: i64) {
         let wanted = delay.clamp(-DELAY_MAX_MICROS, DELAY_MAX_MICROS) + slack;
@@ -104,6 +121,12 @@ impl Outgoing {
     /// The other region is there.
     pub(super) fn hear(&mut self, tick: u64) {
         self.heard_tick = self.heard_tick.max(tick);
+        self.is_heard = true;
+    }
+
+    /// Whether the other region has been heard of at all.
+    pub(super) fn is_heard(&self) -> bool {
+        self.is_heard
     }
 
     /// For how many ticks it has been silent.
@@ -279,6 +302,7 @@ mod tests {
             first,
             entries: Vec::new(),
             mark: at(mark),
+            epoch: 0,
             sent: 0,
             delay: None,
             closed: Timestamp::ZERO,

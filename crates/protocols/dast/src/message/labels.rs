@@ -39,6 +39,8 @@ impl Message for DastMessage {
             | Self::Bound { .. }
             | Self::Has { .. }
             | Self::AskKept
+            | Self::Fences { .. }
+            | Self::Fence { .. }
             | Self::Stream(_) => return Weight::Report,
             Self::Group(message) if is_small(message) => return Weight::Report,
             _ => 0,
@@ -67,6 +69,9 @@ impl Message for DastMessage {
             Self::Order { .. } => "Order",
             Self::Place { .. } => "Place",
             Self::Bound { .. } => "Bound",
+            Self::Fences { .. } => "Fences",
+            Self::Refused { .. } => "Refused",
+            Self::Fence { .. } => "Fence",
             Self::Stream(_) => "Stream",
             Self::StreamFrom { .. } => "StreamFrom",
             Self::Assigned { .. } => "Assigned",
@@ -115,6 +120,7 @@ impl Message for DastMessage {
             | Self::Decided { id, .. }
             | Self::AskDecision { id, .. }
             | Self::Executed { id, .. }
+            | Self::Refused { id, .. }
             | Self::Forget { id } => *id,
             _ => return None,
         };

@@ -6,10 +6,9 @@ use manxdb_core::NodeId;
 
 use super::Replica;
 use crate::call::{CallId, Planned};
-use crate::message::DastMessage;
+use crate::message::{DastMessage, Seen};
 use crate::node::Out;
 use crate::options::Crossing;
-use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
 
 impl Replica {
@@ -24,13 +23,7 @@ impl Replica {
 
     /// To a replica there, which coordinates it and answers the client; another one when the client
     /// asks another replica here.
-    pub(super) fn pass_on(
-        &self,
-        region: RegionId,
-        planned: &Planned,
-        after: Timestamp,
-        out: &mut Out,
-    ) {
+    pub(super) fn pass_on(&self, region: RegionId, planned: &Planned, seen: &Seen, out: &mut Out) {
         let Some(shard) = planned.shards().next() else {
             return;
         };
@@ -42,6 +35,7 @@ impl Replica {
         let replicas: Vec<NodeId> = topology.replicas(shard).collect();
         let place = usize::try_from(self.me.0).unwrap_or(0) % replicas.len();
         let call = Box::new(planned.call.clone());
+        let after = seen.clone();
         out.send(replicas[place], DastMessage::Submit { call, after });
     }
 

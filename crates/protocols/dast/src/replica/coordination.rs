@@ -14,10 +14,10 @@ use manxdb_txn::procedure::ShardId;
 use super::Replica;
 use crate::call::{Call, CallId, Level, Planned};
 use crate::execution::{Ended, Given};
-use crate::message::{DastMessage, Output};
+use crate::message::{DastMessage, Output, Seen};
 use crate::node::Out;
 use crate::timestamp::Timestamp;
-use crate::topology::MAJORITY;
+use crate::topology::{MAJORITY, RegionId};
 use crate::waits::{CLOSING, wait};
 
 /// A client's call, as its coordinator sees it.
@@ -88,13 +88,8 @@ impl Coordination {
 }
 
 impl Replica {
-    pub(super) fn on_submit(
-        &mut self,
-        now: LocalTime,
-        call: Call,
-        after: Timestamp,
-        out: &mut Out,
-    ) {
+    pub(super) fn on_submit(&mut self, now: LocalTime, call: Call, seen: &Seen, out: &mut Out) {
+        let after = seen.newest();
         let id = call.id;
         let is_known = self.coordinating.contains_key(&id) || self.execution.has_ended(id);
         if !self.is_live() || is_known {
@@ -112,12 +107,12 @@ impl Replica {
                 return;
             }
         };
+        let is_local = self.is_local(&planned);
         if let Some(region) = self.region_of_all(&planned) {
-            self.pass_on(region, &planned, after, out);
-        } else if self.is_local(&planned) {
-            if !self.is_late_enough(now, &call, after) {
-                return;
-            }
+            self.pass_on(region, &planned, seen, out);
+        } else if !self.comes_behind(now, is_local, seen) {
+            self.keep_early(&call, seen);
+        } else if is_local {
             let at = self.stamp(now, &planned, out);
             self.coordinate(now, planned, Some(at), after);
             self.acknowledge(id, self.shard, self.me);
@@ -253,7 +248,7 @@ impl Replica {
             return;
         };
         if let Some(coordination) = self.coordinating.get_mut(&id) {
-            coordination.at = Some(answer.at);
+            coordination.at = coordination.at.max(Some(answer.at));
             coordination.cross_region_high = coordination.cross_region_high.max(high);
             coordination.given.insert(self.shard.0, answer.given);
             self.try_answer(id, out);
@@ -308,7 +303,8 @@ impl Replica {
         if let Some(coordination) = self.coordinating.get_mut(&id) {
             let high = coordination.cross_region_high.max(output.cross_region_high);
             coordination.cross_region_high = high;
-            coordination.at.get_or_insert(output.at);
+            // One that was moved runs elsewhere at a later place.
+            coordination.at = coordination.at.max(Some(output.at));
             let given = output.given.clone();
             coordination.given.insert(output.shard, given);
         }
@@ -374,6 +370,18 @@ impl Replica {
     pub(super) fn coordination_aborted(&mut self, id: CallId, out: &mut Out) {
         if self.coordinating.remove(&id).is_some() {
             let given = Err("given up: a region did not answer in time".into());
+            let at = Timestamp::ZERO;
+            out.send(id.client, DastMessage::Outcome { id, at, given });
+        }
+    }
+
+    /// A cross-region call touches a region that is fenced.
+    pub(super) fn coordination_refused(&mut self, id: CallId, region: RegionId, out: &mut Out) {
+        if self.coordinating.remove(&id).is_some() {
+            let given = Err(format!(
+                "region {} is cut off: what touches it is refused until it is back",
+                region.0
+            ));
             let at = Timestamp::ZERO;
             out.send(id.client, DastMessage::Outcome { id, at, given });
         }

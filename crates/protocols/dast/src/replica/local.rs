@@ -6,7 +6,7 @@ use std::sync::Arc;
 use manxdb_core::{LocalTime, NodeId};
 
 use super::{Local, Replica};
-use crate::call::{Call, CallId, Planned};
+use crate::call::{CallId, Planned};
 use crate::message::DastMessage;
 use crate::node::Out;
 use crate::timestamp::Timestamp;
@@ -15,20 +15,8 @@ impl Replica {
     /// Calls that had to wait for the clock, once it is there.
     pub(super) fn retry_early_calls(&mut self, now: LocalTime, out: &mut Out) {
         for (call, after) in std::mem::take(&mut self.early_calls) {
-            self.on_submit(now, call, after, out);
+            self.on_submit(now, call, &after, out);
         }
-    }
-
-    /// Whether the next stamp lies behind what the session has seen; else the call waits.
-    pub(super) fn is_late_enough(&mut self, now: LocalTime, call: &Call, after: Timestamp) -> bool {
-        if self.clock.peek(now) > after {
-            return true;
-        }
-        let id = call.id;
-        if !self.early_calls.iter().any(|(early, _)| early.id == id) {
-            self.early_calls.push((call.clone(), after));
-        }
-        false
     }
 
     /// Stamps a local transaction and tells all replicas it touches.

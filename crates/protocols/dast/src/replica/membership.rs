@@ -79,6 +79,7 @@ impl Replica {
             | DastMessage::PrepareCrt { .. }
             | DastMessage::Place { .. }
             | DastMessage::Bound { .. }
+            | DastMessage::Fences { .. }
             | DastMessage::Floor { .. }
             | DastMessage::Settle { .. }
             | DastMessage::Close { .. }
@@ -279,6 +280,7 @@ impl Replica {
         self.early_holders.clear();
         self.coordinating.clear();
         self.early_calls.clear();
+        self.fences.clear();
         self.stamped.clear();
         self.reported.clear();
         self.gift = None;

@@ -5,6 +5,7 @@
 //! | [`local`] | local transactions (DAST §4.2) |
 //! | [`cross`] | cross-region transactions (DAST §4.3) |
 //! | [`asking`] | whom it asks for the place of a cross-region one |
+//! | [`fences`] | what it does not run because a region is fenced, and which sessions wait |
 //! | [`holders`] | which replicas of the shard hold a local transaction |
 //! | [`coordination`] | what a coordinator waits for before it answers |
 //! | [`cuts`] | what the manager says of the region's clocks: up to where everything is known |
@@ -16,6 +17,7 @@ mod asking;
 mod coordination;
 mod cross;
 mod cuts;
+mod fences;
 mod holders;
 mod invariants;
 mod local;
@@ -36,7 +38,8 @@ use self::membership::{Gift, Standing};
 use crate::call::{CallId, Planned};
 use crate::clock::Clock;
 use crate::execution::Execution;
-use crate::message::{DastMessage, Report};
+use crate::fence::Span;
+use crate::message::{DastMessage, Report, Seen};
 use crate::node::{DastTimer, Out};
 use crate::options::Options;
 use crate::timestamp::Timestamp;
@@ -92,7 +95,9 @@ pub struct Replica {
     placed: BTreeSet<Timestamp>,
     coordinating: BTreeMap<CallId, Coordination>,
     /// Calls that must come behind something their session saw and this clock has not reached.
-    early_calls: Vec<(crate::call::Call, Timestamp)>,
+    early_calls: Vec<(crate::call::Call, Seen)>,
+    /// Where transactions of a fenced region were moved from.
+    fences: Vec<Span>,
     attempts_to_join: u64,
     gift: Option<Gift>,
     /// Attempts of peers to join that this node has heard of itself.
@@ -154,6 +159,7 @@ impl Replica {
             placed: BTreeSet::new(),
             coordinating: BTreeMap::new(),
             early_calls: Vec::new(),
+            fences: Vec::new(),
             attempts_to_join: life << 32,
             gift: None,
             heard_to_join: BTreeMap::new(),
@@ -276,7 +282,9 @@ impl Replica {
 
     fn take(&mut self, now: LocalTime, from: NodeId, message: DastMessage, out: &mut Out) {
         match message {
-            DastMessage::Submit { call, after } => self.on_submit(now, *call, after, out),
+            DastMessage::Submit { call, after } => self.on_submit(now, *call, &after, out),
+            DastMessage::Refused { id, region } => self.coordination_refused(id, region, out),
+            DastMessage::Fences { spans } if from == self.leader => self.on_fences(spans),
             DastMessage::PrepareIrt {
                 at,
                 number,
@@ -373,7 +381,11 @@ impl Replica {
         }
         self.early_holders = self.early_holders.split_off(&region);
         self.placed = self.placed.split_off(&region);
-        self.execution.collect(region, everywhere);
+        let topology = self.shared.topology;
+        let fenced = self.fences.iter().find(|span| span.back.is_none());
+        self.execution.collect(region, everywhere, |done| {
+            fenced.is_some_and(|span| span.concerns(topology, &done.planned, done.at))
+        });
     }
 
     /// Reports go out at multiples of the interval, the same on all nodes, so that the manager

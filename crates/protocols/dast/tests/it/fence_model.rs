@@ -1,5 +1,6 @@
 //! The fence of decision 46, explored step by step: three regions, of which one falls silent, and three
-//! transactions, in every order of steps. It is a model of the design; the protocol has no fence yet.
+//! transactions, in every order of steps. It is a model of the design; the protocol's own fence is
+//! tested with histories (`ahead_fence` of the laboratory).
 //!
 //! A region is one number, up to where its cuts are. All transactions of a region clash, so that what
 //! ran must have one order for all regions. Five simplifications lose nothing:

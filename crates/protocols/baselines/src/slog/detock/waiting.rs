@@ -18,7 +18,7 @@ use manxdb_core::{Wait, Work};
 use manxdb_txn::procedure::{ShardId, Touch};
 
 use super::super::message::{Edge, Entry};
-use crate::janus::graph::{Ancestry, Graph};
+use crate::janus::graph::Graph;
 use crate::janus::{Parent, Parents};
 use crate::waits::{OTHER_LOGS, ROW, wait, wait_on};
 

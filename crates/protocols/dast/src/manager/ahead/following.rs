@@ -102,20 +102,21 @@ impl Manager {
         let slack = self.shared.options.lead_slack().as_micros();
         let slack = i64::try_from(slack).unwrap_or(i64::MAX);
         let interval = self.shared.options.report_every.as_micros();
+        let region = part.region;
+        self.note_epoch_of(region, part.epoch);
+        let is_followed = self.speaks_with(region);
         let Some(lead) = &mut self.lead else {
             return;
         };
-        let (reading, tick) = (lead.clocks.reading(now), lead.clocks.ticks());
-        let region = part.region;
+        let reading = lead.clocks.reading(now);
         lead.regions.insert(region, (part.closed, part.position));
-        let Some(ahead) = &mut lead.ahead else {
+        let Some(ahead) = lead.ahead.as_mut().filter(|_| is_followed) else {
             return;
         };
-        if let Some(stream) = ahead.outgoing.get_mut(&region) {
-            stream.hear(tick);
-            if let Some(delay) = part.delay {
-                stream.learn(delay, slack);
-            }
+        if let Some(stream) = ahead.outgoing.get_mut(&region)
+            && let Some(delay) = part.delay
+        {
+            stream.learn(delay, slack);
         }
         let Some(stream) = ahead.incoming.get_mut(&region) else {
             return;

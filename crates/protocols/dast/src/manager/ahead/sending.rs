@@ -2,6 +2,7 @@
 
 use manxdb_core::{LocalTime, Nanos};
 
+use super::Ahead;
 use crate::ledger::Entry;
 use crate::manager::stream::{Incoming, Outgoing};
 use crate::manager::{Effect, Manager};
@@ -42,7 +43,8 @@ impl Manager {
         let is_seldom = ahead.rounds % SELDOM == 0;
         let streams = ahead.outgoing.iter();
         let told = streams.filter(|(_, it)| is_seldom || it.silent_ticks(tick) <= SILENT_TICKS);
-        let told: Vec<RegionId> = told.map(|(region, _)| *region).collect();
+        let mut told: Vec<RegionId> = told.map(|(region, _)| *region).collect();
+        told.retain(|region| self.speaks_with(*region));
         for region in told {
             self.send_unsent(now, region, out);
         }
@@ -53,6 +55,7 @@ impl Manager {
         let ahead = self.lead.as_ref().and_then(|lead| lead.ahead.as_ref());
         let streams = ahead.into_iter().flat_map(|ahead| &ahead.outgoing);
         let unsent = streams.filter(|(_, stream)| stream.has_unsent());
+        let unsent = unsent.filter(|(region, _)| self.speaks_with(**region));
         let unsent: Vec<RegionId> = unsent.map(|(region, _)| *region).collect();
         for region in unsent {
             self.send_unsent(now, region, out);
@@ -91,6 +94,9 @@ impl Manager {
         since: Timestamp,
         out: &mut Out,
     ) {
+        if !self.speaks_with(region) {
+            return;
+        }
         let Some(stream) = self.outgoing(region) else {
             return;
         };
@@ -112,6 +118,7 @@ impl Manager {
     pub(in crate::manager) fn raise_mark(&mut self, now: LocalTime, region: RegionId) -> Timestamp {
         let reserved = self.reserved_for(region);
         let passes_open = self.passes_unagreed();
+        let fenced = self.fenced();
         let Some(lead) = &mut self.lead else {
             return Timestamp::ZERO;
         };
@@ -121,7 +128,7 @@ impl Manager {
         };
         let unagreed = ahead.first_unagreed(region).filter(|_| !passes_open);
         let next = ahead.outgoing.get(&region);
-        let next = next.map_or(0, |stream| ahead.next_mark(stream, reading));
+        let next = next.map_or(0, |stream| ahead.next_mark(stream, reading, fenced));
         let Some(stream) = ahead.outgoing.get_mut(&region) else {
             return Timestamp::ZERO;
         };
@@ -162,6 +169,8 @@ impl Manager {
         out: &mut Out,
     ) {
         let (closed, position) = self.progress().unwrap_or_default();
+        let closed = self.closed_for(region, closed);
+        assert!(self.speaks_with(region), "who is fenced is sent no stream");
         assert!(
             mark <= self.reserved_for(region),
             "A2: a mark is reserved before it is told"
@@ -181,6 +190,7 @@ impl Manager {
             first,
             entries,
             mark,
+            epoch: self.group.state().fences.epoch(),
             sent: lead.clocks.reading(now),
             delay: incoming.and_then(Incoming::delay),
             closed,
@@ -199,14 +209,22 @@ impl Manager {
     /// Sees to it that marks can go on: none passes what the ledger reserves.
     pub(in crate::manager) fn reserve_marks(&mut self, now: LocalTime, out: &mut Out) {
         let orders = &self.group.state().orders;
+        let fences = &self.group.state().fences;
+        let fenced = fences.fenced().map(|span| span.region);
+        // Behind a cap nothing is told, and up to it all is reserved.
+        let is_bound = fences.is_out() || fences.cap().is_some();
         let Some(lead) = &mut self.lead else {
             return;
         };
         let reading = lead.clocks.reading(now);
-        let Some(ahead) = lead.ahead.as_ref().filter(|ahead| !ahead.reserving) else {
+        let may_reserve = |ahead: &&Ahead| !ahead.reserving && !is_bound;
+        let Some(ahead) = lead.ahead.as_ref().filter(may_reserve) else {
             return;
         };
-        let next = |stream: &Outgoing| ahead.next_mark(stream, reading).max(stream.told().micros);
+        let next = |stream: &Outgoing| {
+            let next = ahead.next_mark(stream, reading, fenced);
+            next.max(stream.told().micros)
+        };
         let needs = ahead.outgoing.iter().any(|(region, stream)| {
             orders.reserved(*region).micros < next(stream) + RESERVE_MICROS / 2
         });

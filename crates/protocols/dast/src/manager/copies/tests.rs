@@ -74,6 +74,7 @@ fn part(since: Option<u64>, first: u64, places: &[u64], mark: u64) -> StreamPart
         first,
         entries: places.iter().copied().map(held).collect(),
         mark: at(mark),
+        epoch: 0,
         sent: 0,
         delay: None,
         closed: Timestamp::ZERO,
@@ -158,11 +159,11 @@ fn a_gap_is_asked_for_and_what_all_have_run_is_not_kept() {
     assert!(take(&mut copies, part(None, 1, &[10, 30, 20], 35)));
     assert!(!take(&mut copies, part(None, 5, &[50], 60)));
     assert_eq!(places(&copies, 0), Some((1, vec![10, 30, 20], 35)));
-    copies.note_position(HERE, at(90));
+    copies.note_position(HERE, at(90), None);
     assert_eq!(copies.len(), 3, "the other region has not run them");
-    copies.note_position(THERE, at(25));
+    copies.note_position(THERE, at(25), None);
     assert_eq!(places(&copies, 0), Some((2, vec![30, 20], 35)));
-    copies.note_position(THERE, at(31));
+    copies.note_position(THERE, at(31), None);
     assert_eq!((copies.len(), copies.check()), (0, Ok(())));
     assert!(take(&mut copies, part(Some(35), 5, &[50], 60)));
     assert_eq!(places(&copies, 0), Some((5, vec![50], 60)));

@@ -80,7 +80,7 @@ impl Waiting {
     #[allow(clippy::unused_self, clippy::ptr_arg)] // a planted defect asks
     fn disorder(&self, order: &mut Vec<CallId>) {
         #[cfg(feature = "mutants")]
-        if self.mutant == Some(super::super::SlogMutant::CycleInLogOrder) {
+        if self.mutant == Some(super::super::super::SlogMutant::CycleInLogOrder) {
             order.sort_by_key(|id| self.places.get(id).copied());
         }
         assert!(!order.is_empty(), "L18: a cycle has members");
