@@ -4,7 +4,6 @@ mod admin;
 pub mod compaction;
 mod first_start;
 mod health;
-mod last_failure;
 mod lost;
 mod memory;
 mod pass_on;
@@ -15,7 +14,6 @@ mod vault;
 
 pub use admin::{CERTIFICATE_FILE, TOKEN_FILE};
 use health::{HealthThreads, StoreHealth};
-use last_failure::LastFailure;
 use store::Store;
 
 use std::io::Write as _;
@@ -26,6 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use manxdb_core::last_failure::LastFailure;
 use manxdb_gateway::ProcessHost;
 use manxdb_gateway::admin::AdminServer;
 use manxdb_gateway::mysql::{MysqlOptions, MysqlServer};
