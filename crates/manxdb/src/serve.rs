@@ -309,12 +309,10 @@ impl Running {
     /// Has what forgotten people have left in files go in time.
     fn purge_files(&self, stop: &AtomicBool) {
         let instance = &self.server.instance;
-        let mut ticks = 0_u32;
+        let mut looks = Looks::default();
         let mut purged = LastFailure::default();
         while !Self::is_ending(instance, stop) {
-            std::thread::sleep(TICK);
-            ticks = ticks.wrapping_add(1);
-            if !ticks.is_multiple_of(GARBAGE_TICKS) {
+            if !looks.wait_for_tick() {
                 continue;
             }
             if let Some(news) = purged.news(&instance.purge_forgotten()) {
@@ -348,13 +346,12 @@ impl Running {
     /// Deletes what dropped tables leave behind.
     fn collect_garbage(&self, stop: &AtomicBool) {
         let instance = &self.server.instance;
-        let mut ticks = 0_u32;
+        let mut looks = Looks::default();
         let mut more_garbage = true;
         let (mut tended, mut collected) = (LastFailure::default(), LastFailure::default());
         while !Self::is_ending(instance, stop) {
-            std::thread::sleep(TICK);
-            ticks = ticks.wrapping_add(1);
-            if more_garbage || ticks.is_multiple_of(GARBAGE_TICKS) {
+            let is_due = looks.wait_for_tick();
+            if more_garbage || is_due {
                 if let Err(error) = instance.resume_requests() {
                     tracing::warn!(%error, "a request to forget somebody does not come to its end");
                 }
@@ -384,6 +381,21 @@ impl Running {
         self.server.store.close()?;
         tracing::info!("stopped");
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Counts the ticks between looks of one thread.
+#[derive(Default)]
+struct Looks {
+    ticks: u32,
+}
+
+impl Looks {
+    /// Waits for the next tick; whether a look is due at it.
+    fn wait_for_tick(&mut self) -> bool {
+        std::thread::sleep(TICK);
+        self.ticks = self.ticks.wrapping_add(1);
+        self.ticks.is_multiple_of(GARBAGE_TICKS)
     }
 }
 
