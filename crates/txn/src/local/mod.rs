@@ -42,7 +42,6 @@ use crate::locks::LockTable;
 use crate::model::{Intent, Page, ReadSet, Reply, Snapshot};
 use crate::path::{CommitObserver, CommitPath};
 use crate::procedure::{Call, OneShard, Registry, Values, run_attempts};
-use crate::ranges::is_empty;
 use crate::waiter::Waiter;
 
 /// How a call of a procedure ended.
@@ -394,6 +393,11 @@ impl LocalPath {
         if let Some(reason) = &order.broken {
             return Err(StorageError::ReadOnly(reason.clone()));
         }
+        let last = batch.writes.last().map(|(version, ..)| *version);
+        assert!(
+            last <= Some(order.assigned),
+            "nothing is written under a version that was not given"
+        );
         let appended = self.engine.append(batch);
         match &appended {
             Ok(appended) => {
@@ -426,7 +430,7 @@ impl LocalPath {
         limit: usize,
     ) -> Result<Page, TxnError> {
         let mut page = Page::new();
-        if limit == 0 || is_empty(range) {
+        if limit == 0 || range.is_empty() {
             return Ok(page);
         }
         let mut cursor = self.engine.scan(range, at, direction)?;
