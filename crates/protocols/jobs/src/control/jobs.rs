@@ -330,6 +330,10 @@ impl Control {
             let Some(id) = super::choice::least_urgent(self, limit) else {
                 return;
             };
+            assert!(
+                self.jobs.get(&id).is_some_and(Job::is_waiting),
+                "what runs is not sent home for what waits: {id}"
+            );
             self.go_local(id, LocalReason::Overloaded);
             waiting -= 1;
         }
