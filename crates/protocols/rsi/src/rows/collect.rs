@@ -22,7 +22,9 @@
 //! A snapshot that does not include the bound that its client heeds would find keys missing, so it
 //! is too old for anything ([`super::Transaction`]).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+
+use manxdb_core::check::ensure;
 
 use crate::commit::{Abort, Change};
 use crate::directory::RecordAddress;
@@ -148,6 +150,22 @@ impl Collector {
         self
     }
 
+    /// What holds between any two steps.
+    ///
+    /// # Errors
+    /// The invariant that is broken.
+    fn check(&self) -> Result<(), String> {
+        let number = |bound: &Option<Bound>| bound.as_ref().map(|bound| bound.number);
+        let (agreed, proposed) = (number(&self.agreed), number(&self.proposed));
+        ensure(proposed.is_none() || proposed > agreed, || {
+            format!("bound {proposed:?} is proposed, and {agreed:?} agreed")
+        })?;
+        let places: BTreeSet<_> = self.nodes.iter().map(|(_, place)| place).collect();
+        ensure(places.len() == self.nodes.len(), || {
+            format!("a node is taken out of the tree once: {:?}", self.nodes)
+        })
+    }
+
     /// Proposes what is there by now as the bound, unless one is proposed already.
     ///
     /// # Errors
@@ -202,6 +220,7 @@ impl Collector {
             );
             (self.agreed, self.proposed) = (Some(bound), None);
         }
+        assert_eq!(self.check(), Ok(()));
         Ok(is_agreed)
     }
 
@@ -303,6 +322,7 @@ impl Collector {
         if let Some(stamp) = client.commit_alone(changes).await? {
             self.nodes.push_back((stamp, place));
         }
+        assert_eq!(self.check(), Ok(()));
         Ok(())
     }
 
