@@ -163,6 +163,12 @@ def tree_of_deb(stage, archive, names, licences, seconds):
     third.unlink()
     (documents / "changelog.gz").write_bytes(changelog(names, seconds))
     write(documents / "copyright", fill_in("debian/copyright"))
+    write(prefix / "share" / "lintian" / "overrides" / "manxdb", fill_in("debian/lintian-overrides"))
+    manual = gzip.compress(fill_in("manxdb.1", **names).encode(), mtime=0)
+    for program in PROGRAMS:
+        page = prefix / "share" / "man" / "man1" / f"{program}.1.gz"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_bytes(manual)
     write(top / "etc" / "manxdb" / "manxdb.toml", fill_in("manxdb.toml"))
     for name in ("postinst", "prerm", "postrm"):
         write(top / "DEBIAN" / name, fill_in(f"debian/{name}"), 0o755)

@@ -1,12 +1,13 @@
 //! Trials on several threads, and how far they are.
 
+use std::fmt;
 use std::io::{IsTerminal as _, stderr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use manxdb_lab::experiment::{Plan, Point, TrialError};
 
 use crate::fault::Fault;
@@ -99,9 +100,16 @@ impl Progress {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a constant
     fn new(work: f64) -> Self {
         let bar = ProgressBar::new(STEPS as u64);
-        let style = "[{bar:40}] {percent:>3} %, {elapsed} passed, {eta} left";
+        let style = "[{bar:40}] {percent:>3} %, {elapsed} passed, {left} left";
         if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style.progress_chars("=> "));
+            let left = |state: &ProgressState, text: &mut dyn fmt::Write| {
+                let _ = write!(
+                    text,
+                    "{} s",
+                    seconds_left(state.elapsed(), state.fraction())
+                );
+            };
+            bar.set_style(style.progress_chars("=> ").with_key("left", left));
         }
         bar.enable_steady_tick(Duration::from_millis(500));
         Self {
@@ -112,17 +120,41 @@ impl Progress {
         }
     }
 
+    #[allow(clippy::cast_precision_loss)] // tenths
     fn add(&self, steps: u64) {
         self.bar.inc(steps);
         let tenths = self.bar.position() * 10 / self.bar.length().unwrap_or(1).max(1);
         if self.lines && self.told.fetch_max(tenths, Ordering::Relaxed) < tenths {
-            let (passed, left) = (self.bar.elapsed(), self.bar.eta());
+            let passed = self.bar.elapsed();
             let percent = tenths * 10;
+            let left = seconds_left(passed, percent as f32 / 100.0);
             eprintln!(
-                "{percent:>3} %, {} s passed, {} s left",
-                passed.as_secs(),
-                left.as_secs()
+                "{percent:>3} %, {} s passed, {left} s left",
+                passed.as_secs()
             );
         }
+    }
+}
+
+/// Seconds until all is done, as long as each share of the work takes as long as the share before it on
+/// average. The bar's own estimate follows the last few seconds, and trials report rarely: between two
+/// reports it said millions of seconds.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // rounded
+fn seconds_left(passed: Duration, done: f32) -> u64 {
+    let done = f64::from(done).clamp(0.001, 1.0);
+    (passed.as_secs_f64() * (1.0 - done) / done).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_takes_as_long_as_what_is_done() {
+        let passed = Duration::from_secs(100);
+        assert_eq!(seconds_left(passed, 0.25), 300);
+        assert_eq!(seconds_left(passed, 1.0), 0);
+        // Nothing is done yet: a thousand times as long, and no division by zero.
+        assert_eq!(seconds_left(passed, 0.0), 99_900);
     }
 }
