@@ -14,6 +14,7 @@
 //! | equal digests for equal histories | [`digest`] |
 //! | invariants: by what name, and at which level they are checked | [`check`] |
 //! | random numbers that a seed decides | [`random`] |
+//! | a failure that lasts is logged once | [`last_failure`] |
 //!
 //! Start reading at [`machine`].
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@
 pub mod channel;
 pub mod check;
 pub mod digest;
+pub mod last_failure;
 pub mod machine;
 pub mod random;
 pub mod time;

@@ -4,7 +4,6 @@ mod admin;
 pub mod compaction;
 mod first_start;
 mod health;
-mod last_failure;
 mod lost;
 mod memory;
 mod pass_on;
@@ -15,7 +14,6 @@ mod vault;
 
 pub use admin::{CERTIFICATE_FILE, TOKEN_FILE};
 use health::{HealthThreads, StoreHealth};
-use last_failure::LastFailure;
 use store::Store;
 
 use std::io::Write as _;
@@ -26,6 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use manxdb_core::last_failure::LastFailure;
 use manxdb_gateway::ProcessHost;
 use manxdb_gateway::admin::AdminServer;
 use manxdb_gateway::mysql::{MysqlOptions, MysqlServer};
@@ -310,12 +309,10 @@ impl Running {
     /// Has what forgotten people have left in files go in time.
     fn purge_files(&self, stop: &AtomicBool) {
         let instance = &self.server.instance;
-        let mut ticks = 0_u32;
+        let mut looks = Looks::default();
         let mut purged = LastFailure::default();
         while !Self::is_ending(instance, stop) {
-            std::thread::sleep(TICK);
-            ticks = ticks.wrapping_add(1);
-            if !ticks.is_multiple_of(GARBAGE_TICKS) {
+            if !looks.wait_for_tick() {
                 continue;
             }
             if let Some(news) = purged.news(&instance.purge_forgotten()) {
@@ -349,13 +346,12 @@ impl Running {
     /// Deletes what dropped tables leave behind.
     fn collect_garbage(&self, stop: &AtomicBool) {
         let instance = &self.server.instance;
-        let mut ticks = 0_u32;
+        let mut looks = Looks::default();
         let mut more_garbage = true;
         let (mut tended, mut collected) = (LastFailure::default(), LastFailure::default());
         while !Self::is_ending(instance, stop) {
-            std::thread::sleep(TICK);
-            ticks = ticks.wrapping_add(1);
-            if more_garbage || ticks.is_multiple_of(GARBAGE_TICKS) {
+            let is_due = looks.wait_for_tick();
+            if more_garbage || is_due {
                 if let Err(error) = instance.resume_requests() {
                     tracing::warn!(%error, "a request to forget somebody does not come to its end");
                 }
@@ -385,6 +381,21 @@ impl Running {
         self.server.store.close()?;
         tracing::info!("stopped");
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Counts the ticks between looks of one thread.
+#[derive(Default)]
+struct Looks {
+    ticks: u32,
+}
+
+impl Looks {
+    /// Waits for the next tick; whether a look is due at it.
+    fn wait_for_tick(&mut self) -> bool {
+        std::thread::sleep(TICK);
+        self.ticks = self.ticks.wrapping_add(1);
+        self.ticks.is_multiple_of(GARBAGE_TICKS)
     }
 }
 

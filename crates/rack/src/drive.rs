@@ -128,9 +128,18 @@ impl<F: Fabric> Driver<F> {
     /// is asked for, and whenever [`Driver::keep`] is called.
     #[must_use]
     pub fn keeping(mut self, place: Lease, lease: Nanos) -> Self {
+        let every = Duration::from_nanos(Lease::every(lease).0);
+        assert!(
+            2 * every <= Duration::from_nanos(lease.0),
+            "a beat that is lost is followed by another one within the lease"
+        );
+        assert!(
+            every < self.silence,
+            "a place is kept while a server is waited for that says nothing"
+        );
         self.place = Some(DurablePositions {
             lease: place,
-            every: Duration::from_nanos(Lease::every(lease).0),
+            every,
             began: Instant::now(),
             last: None,
         });
@@ -296,9 +305,12 @@ impl<F: Fabric> Driver<F> {
         let mut waited = 0_u32;
         let mut silence = Silence::of(self.silence);
         loop {
-            if let Some(completion) = self.fabric.poll()
-                && completion.batch == batch
-            {
+            if let Some(completion) = self.fabric.poll() {
+                // It asks for one batch at a time, and waits for it to its end.
+                assert_eq!(
+                    completion.batch, batch,
+                    "what completes is what was asked for last"
+                );
                 // All machines pair outcomes with operations by their places.
                 assert_eq!(
                     completion.outcomes.len(),

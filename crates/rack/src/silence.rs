@@ -50,6 +50,11 @@ impl Silence {
             }
             self.servers.insert(*server, (*answered, since));
         }
+        assert_eq!(
+            self.servers.len(),
+            awaited.len(),
+            "a server is awaited once, or its silence would count twice"
+        );
         silent
     }
 }

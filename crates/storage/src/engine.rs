@@ -66,6 +66,11 @@ pub trait Engine: Send + Sync + 'static {
         keys: &[&[u8]],
         at: Version,
     ) -> Result<Vec<Option<Versioned>>, StorageError> {
+        // Read one by one, any order would do: not so where one walk reads all of them.
+        assert!(
+            keys.is_sorted_by(|one, next| one < next),
+            "keys are given in order, once"
+        );
         keys.iter().map(|key| self.get(key, at)).collect()
     }
 
@@ -79,6 +84,10 @@ pub trait Engine: Send + Sync + 'static {
         at: Version,
         limit: usize,
     ) -> Result<Vec<Rows>, StorageError> {
+        assert!(
+            ranges.is_sorted_by(KeyRange::ends_before),
+            "ranges are given in order, and share no key"
+        );
         let mut pages = Vec::with_capacity(ranges.len());
         for range in ranges {
             let mut cursor = self.scan(range, at, Direction::Forward)?;

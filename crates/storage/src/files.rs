@@ -23,6 +23,7 @@ pub fn modified_seconds(path: &Path) -> u64 {
 /// [`StorageError::Io`] or [`StorageError::Full`].
 pub fn write_file(place: &Path, content: &[u8]) -> Result<(), StorageError> {
     let temporary = place.with_extension("tmp");
+    assert_ne!(temporary, place, "a file is not written over in place");
     let write = || -> std::io::Result<()> {
         let mut file = fs::File::create(&temporary)?;
         file.write_all(content)?;

@@ -163,6 +163,10 @@ pub fn upgrade(directory: &Path, format: &Format) -> Result<(), StorageError> {
     if format.version == CURRENT {
         return Ok(());
     }
+    assert!(
+        format.version < CURRENT,
+        "a directory of a newer release is left as it is"
+    );
     let upgraded = Format {
         version: CURRENT,
         ..format.clone()

@@ -110,6 +110,12 @@ impl Engine for MemoryEngine {
                 Err(place) => chain.insert(place, (*version, value.clone())),
             }
             prune(chain, watermark);
+            let newest = chain.last().map(|(version, _)| *version);
+            assert_eq!(
+                newest,
+                Some(*version),
+                "of a key, what is written is newest"
+            );
             state.latest = state.latest.max(*version);
         }
         Ok(Appended::default())

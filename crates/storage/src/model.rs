@@ -92,6 +92,13 @@ impl KeyRange {
         after_start && before_end
     }
 
+    /// Whether no key of `other` comes before the end of this range: one walk meets all keys of this
+    /// range, then those of `other`.
+    #[must_use]
+    pub fn ends_before(&self, other: &Self) -> bool {
+        !reaches(&other.start, &self.end)
+    }
+
     /// Whether every key of `other` lies inside; errs towards `false` only for ranges with no key
     /// between their bounds.
     #[must_use]

@@ -12,6 +12,8 @@
 
 use std::ops::Bound;
 
+use manxdb_core::check::deep;
+
 use crate::error::StorageError;
 use crate::model::{KeyRange, Version};
 
@@ -23,6 +25,10 @@ pub const LATEST_KEY: &[u8] = b"\0\0latest";
 
 const TERMINATOR: [u8; 2] = [0x00, 0x01];
 const AFTER_TERMINATOR: [u8; 2] = [0x00, 0x02];
+const _: () = assert!(
+    LATEST_KEY[0] == TERMINATOR[0] && LATEST_KEY[1] < TERMINATOR[1],
+    "the engine's own record comes before all rows"
+);
 const CHECKSUM_BYTES: usize = 4;
 const KIND_PUT: u8 = 0x01;
 const KIND_DELETE: u8 = 0x02;
@@ -84,6 +90,12 @@ pub fn key(user_key: &[u8], version: Version) -> Vec<u8> {
     out
 }
 
+/// Whether a prefix is read as the user key that it was made of.
+pub(crate) fn is_prefix_of(prefix: &[u8], user_key: &[u8]) -> bool {
+    let mut read = Vec::new();
+    unescape(prefix, &mut read).is_ok() && read == user_key
+}
+
 /// Splits a physical key into its prefix (escaped key with terminator) and its version.
 ///
 /// `None` for records of the engine itself and for bytes that are no physical key.
@@ -131,6 +143,10 @@ pub fn encode_value(physical_key: &[u8], record: Record<'_>, out: &mut Vec<u8>) 
     assert!(is_delete(out).is_some(), "a value is read back by its kind");
     let checksum = checksum(physical_key, out);
     out.extend_from_slice(&checksum.to_le_bytes());
+    assert!(
+        !deep() || decode_value(physical_key, out).is_ok_and(|read| read == record),
+        "a value is read as it was written"
+    );
 }
 
 /// Checks and opens a stored value.
@@ -164,6 +180,10 @@ pub fn bounds(range: &KeyRange) -> (Vec<u8>, Option<Vec<u8>>) {
         Bound::Excluded(end) => Some(cut(end, TERMINATOR)),
         Bound::Unbounded => None,
     };
+    assert!(
+        lower.as_slice() > LATEST_KEY,
+        "no range of rows reaches records of the engine itself"
+    );
     (lower, upper)
 }
 

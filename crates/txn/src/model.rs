@@ -86,13 +86,15 @@ impl<T: Send + 'static> Reply<Result<T, TxnError>> {
             return Reply::Ready(ready.collect());
         }
         Reply::Pending(Box::pin(async move {
-            let mut answers = Vec::with_capacity(replies.len());
+            let asked = replies.len();
+            let mut answers = Vec::with_capacity(asked);
             for reply in replies {
                 answers.push(match reply {
                     Reply::Ready(answer) => answer?,
                     Reply::Pending(future) => future.await?,
                 });
             }
+            assert_eq!(answers.len(), asked, "each that was asked has answered");
             Ok(answers)
         }))
     }

@@ -48,6 +48,11 @@ pub trait CommitPath: Send + Sync + 'static {
         at: Version,
         keys: &[&[u8]],
     ) -> Reply<Result<Vec<Option<Vec<u8>>>, TxnError>> {
+        // Read one by one, any order would do: not so where one walk reads all of them.
+        assert!(
+            keys.is_sorted_by(|one, next| one < next),
+            "keys are given in order, once"
+        );
         Reply::all(keys.iter().map(|key| self.get(at, key)).collect())
     }
 
@@ -58,6 +63,10 @@ pub trait CommitPath: Send + Sync + 'static {
         ranges: &[KeyRange],
         limit: usize,
     ) -> Reply<Result<Vec<Page>, TxnError>> {
+        assert!(
+            ranges.is_sorted_by(KeyRange::ends_before),
+            "ranges are given in order, and share no key"
+        );
         let forward = |range| self.scan(at, range, Direction::Forward, limit);
         Reply::all(ranges.iter().map(forward).collect())
     }

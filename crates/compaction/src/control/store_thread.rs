@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use manxdb_core::NodeId;
+use manxdb_core::last_failure::LastFailure;
 use manxdb_jobs::contender::Word;
 use manxdb_jobs::election::{FromStore, ToStore, Why};
 use manxdb_jobs::{Contender, Record, Term};
@@ -91,7 +92,7 @@ impl StoreThreads {
             next: None,
             core: core.clone(),
             resigns,
-            said: String::new(),
+            campaign: LastFailure::default(),
         };
         std::thread::Builder::new()
             .name("control-store".to_owned())
@@ -136,8 +137,8 @@ struct Writer {
     next: Option<ToStore>,
     core: Handle<Contender>,
     resigns: Sender<()>,
-    /// The last error of a campaign: said once.
-    said: String,
+    /// Why this control plane was not elected at its last campaign.
+    campaign: LastFailure,
 }
 
 impl Writer {
@@ -189,7 +190,7 @@ impl Writer {
             Ok(Campaign::Elected(term, durable)) => {
                 let jobs = durable.jobs.len();
                 tracing::info!(term = term.0, jobs, "this control plane leads");
-                self.said.clear();
+                self.campaign.succeeded();
                 let durable = durable.into();
                 let elected = FromStore::Elected {
                     number,
@@ -199,18 +200,16 @@ impl Writer {
                 tell(&self.core, elected);
             }
             Ok(Campaign::Taken(leader)) => {
-                self.say(format!("{leader} leads; this control plane stands by"));
+                self.not_elected(format_args!("{leader} leads; this control plane stands by"));
                 tell(&self.core, FromStore::Taken { number, leader });
             }
-            Err(error) => self.say(format!("nobody knows who leads: {error}")),
+            Err(error) => self.not_elected(format_args!("nobody knows who leads: {error}")),
         }
     }
 
-    /// Says something that would be said again and again.
-    fn say(&mut self, what: String) {
-        if what != self.said {
-            tracing::warn!("{what}");
-            self.said = what;
+    fn not_elected(&mut self, why: std::fmt::Arguments<'_>) {
+        if let Some(news) = self.campaign.failed(why) {
+            tracing::warn!("{news}");
         }
     }
 

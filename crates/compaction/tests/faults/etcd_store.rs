@@ -11,8 +11,8 @@ use manxdb_etcd::api::TxnRequest;
 use manxdb_etcd::{Etcd as Client, EtcdTls, delete, put};
 use manxdb_jobs::record::{Account, Durable, Record};
 use manxdb_jobs::{AttemptId, JobId, Spec, Term, WorkerId};
+use manxdb_test_etcd::Etcd;
 
-use crate::etcd::Etcd;
 use crate::process::until;
 use crate::roles;
 use crate::security::Authority;

@@ -26,8 +26,6 @@ mod damage;
 mod database;
 mod databases;
 mod disks;
-#[path = "../../../etcd/tests/common/etcd.rs"]
-mod etcd;
 mod etcd_store;
 mod judge;
 mod load;

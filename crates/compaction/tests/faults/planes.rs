@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use manxdb_compaction::transport::security::Security;
 use manxdb_jobs::election::Why;
+use manxdb_test_etcd::Etcd;
 
 use crate::cluster::{Cluster, Member};
-use crate::etcd::Etcd;
 use crate::process::{Process, until};
 use crate::settings::Settings;
 

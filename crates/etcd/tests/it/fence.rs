@@ -5,8 +5,7 @@ use std::time::Duration;
 use manxdb_etcd::api::TxnRequest;
 use manxdb_etcd::fence::{Fence, FenceSettings, Won, Written};
 use manxdb_etcd::{Etcd as Client, EtcdAddress, delete, put};
-
-use crate::etcd::Etcd;
+use manxdb_test_etcd::Etcd;
 
 const STATE: &[u8] = b"/fenced/state";
 

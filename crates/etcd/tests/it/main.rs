@@ -1,6 +1,4 @@
 //! The fence on a real etcd: of two processes one leads, and what the other one writes is refused.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
-#[path = "../common/etcd.rs"]
-mod etcd;
 mod fence;

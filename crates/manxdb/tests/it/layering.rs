@@ -46,7 +46,7 @@ const BELOW: [(&str, &[&str]); 13] = [
     ("manxdb-net", &["manxdb-core"]),
     ("manxdb-witness", &["manxdb-curp"]),
     ("manxdb-compaction-edge", &[]),
-    ("manxdb-storage", &["manxdb-compaction-edge"]),
+    ("manxdb-storage", &["manxdb-compaction-edge", "manxdb-core"]),
     ("manxdb-txn", &["manxdb-core", "manxdb-storage"]),
     ("manxdb-views", &["manxdb-storage"]),
     (

@@ -238,8 +238,8 @@ where
         self.host(place, life, core, (None, |_| false));
     }
 
-    /// Adds a node in its `life`th life; its core has what was in the journal, or another store. Records that supersede all
-    /// before them begin a new file.
+    /// Adds a node in its `life`th life, whose core has what was in the journal or another store. A
+    /// record that supersedes all before it begins a new file.
     ///
     /// # Errors
     /// [`NetError::Io`].

@@ -1,5 +1,7 @@
 //! Finds the record under a key.
 
+use std::collections::BTreeSet;
+
 use manxdb_core::check::ensure;
 use manxdb_fabric::{Address, OperationOutcome};
 
@@ -150,6 +152,14 @@ impl Find {
 }
 
 impl Find {
+    /// Whether the last bucket that was read leads to a record by the key's print.
+    fn is_in_last_bucket(&self, at: Address) -> bool {
+        let print = self.sought.print;
+        let last = self.sought.trail.last().into_iter();
+        let mut places = last.flat_map(|bucket| bucket.places(print));
+        places.any(|place| place.address() == at)
+    }
+
     /// A record that somebody has written has its entry everywhere; of another one nobody knows.
     fn confirm(&mut self, place: RecordAddress, seen: Seen) -> Step<Result<LookupResult, Abort>> {
         let trail = &self.sought.trail;
@@ -214,6 +224,10 @@ impl Machine for Find {
         ensure(is_linked, || {
             "the buckets that were read are a chain from the key's first one".to_owned()
         })?;
+        let places: BTreeSet<Address> = trail.iter().map(|bucket| bucket.at).collect();
+        ensure(places.len() == trail.len(), || {
+            format!("a chain of buckets has an end: {trail:?}")
+        })?;
         match &self.phase {
             Phase::Begun => Ok(()),
             Phase::Walking(at) => {
@@ -222,20 +236,21 @@ impl Machine for Find {
                     format!("{at} is the next bucket of the chain")
                 })
             }
-            Phase::Trying(read, place, _) => {
+            Phase::Trying(read, place, others) => {
                 read.check()?;
-                let print = self.sought.print;
-                let mut places = trail
-                    .last()
-                    .into_iter()
-                    .flat_map(|bucket| bucket.places(print));
-                ensure(places.any(|found| found == *place), || {
+                let is_there = |place: &RecordAddress| self.is_in_last_bucket(place.address());
+                ensure(is_there(place) && others.iter().all(is_there), || {
                     "a record that is tried is in the last bucket".to_owned()
                 })
             }
-            Phase::Confirming(seen) => ensure(seen.block.newest() == Stamp::NOTHING, || {
-                "an entry is confirmed only of a record that nobody has written".to_owned()
-            }),
+            Phase::Confirming(seen) => {
+                ensure(seen.block.newest() == Stamp::NOTHING, || {
+                    "an entry is confirmed only of a record that nobody has written".to_owned()
+                })?;
+                ensure(self.is_in_last_bucket(seen.at), || {
+                    format!("the entry of {} is in the last bucket", seen.at)
+                })
+            }
         }
     }
 }

@@ -302,6 +302,11 @@ impl Machine for Read {
 }
 
 impl Read {
+    /// The record that is read.
+    pub(crate) fn at(&self) -> Address {
+        self.at
+    }
+
     /// Goes on with what has come of its one operation; with nothing at the beginning.
     fn hear(&mut self, outcome: Option<OperationOutcome>) -> Step<Result<Seen, Abort>> {
         let bytes = match outcome {

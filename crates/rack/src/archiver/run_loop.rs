@@ -282,6 +282,14 @@ impl<'k, 's, W: Transport + Clone> ArchiveRun<'k, 's, W> {
             synced.includes(&self.said.1),
             "what was said to be on disk for good stays there"
         );
+        assert!(
+            written.includes(&self.said.0),
+            "what was said to be written is: its slots were written over"
+        );
+        assert!(
+            written.includes(&synced),
+            "nothing is on disk that was not written"
+        );
         let said = self.durability.publish(&written, &synced);
         self.said = (written, synced);
         self.run(said).map(drop)

@@ -59,6 +59,22 @@ impl SyncQueue {
             "batches are taken in their order: {number}"
         );
         self.cuts.push_back((number, cut.clone()));
+        self.check();
+    }
+
+    /// How cuts relate to what the journal has.
+    fn check(&self) {
+        let last = self.cuts.back().map(|(number, _)| *number);
+        assert!(
+            last.is_none_or(|last| last == self.journal.last()),
+            "each batch has a cut, up to the last: {last:?} of {}",
+            self.journal.last()
+        );
+        let first = self.cuts.front().map(|(_, cut)| cut);
+        assert!(
+            first.is_none_or(|first| first.includes(&self.synced)),
+            "what waits for the disk was published behind what is there"
+        );
     }
 
     /// Writes what was taken.
@@ -142,6 +158,7 @@ impl SyncQueue {
             assert!(cut.includes(&self.synced), "cuts only grow: batch {number}");
             self.synced = cut;
         }
+        self.check();
         &self.synced
     }
 }

@@ -10,6 +10,7 @@ use std::io::{self, BufReader, BufWriter, Write as _};
 use std::io::{Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use manxdb_core::check::deep;
 use manxdb_fabric::{Address, ServerId, WORD_LENGTH};
 
 use super::DiskError;
@@ -19,6 +20,10 @@ use super::header::{FileKind, Header};
 
 /// Bytes of a piece, at most: what of them is zero is left out.
 const PIECE: usize = 64 << 10;
+const _: () = assert!(
+    PIECE.is_multiple_of(WORD_LENGTH),
+    "a piece ends with a word: what is not in it is zero"
+);
 
 /// A piece of memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +99,10 @@ impl Draft {
                 let mut body = u64::from(at.server.0).to_le_bytes().to_vec();
                 body.extend(at.offset.to_le_bytes());
                 body.extend(part);
+                assert!(
+                    !deep() || parse(&body).is_some_and(|read| read.at == at && read.bytes == part),
+                    "a piece comes back to where it lay"
+                );
                 self.frame(&body)?;
             }
         }

@@ -108,7 +108,18 @@ impl Directory {
             prefix.len() + 20,
             "names of files are in the order of their numbers"
         );
+        assert_eq!(
+            Self::number(kind, &name),
+            Some(number),
+            "a file is found by the number in its name"
+        );
         name
+    }
+
+    /// The number in the name of a file of a kind.
+    fn number(kind: FileKind, name: &str) -> Option<u64> {
+        let digits = name.strip_prefix(prefix(kind))?;
+        digits.parse().ok()
     }
 
     /// Files of a kind by their numbers, in rising order.
@@ -121,10 +132,7 @@ impl Directory {
         for entry in fs::read_dir(&self.path).map_err(io)? {
             let entry = entry.map_err(io)?;
             let name = entry.file_name();
-            let number = name.to_str().and_then(|name| {
-                let digits = name.strip_prefix(prefix(kind))?;
-                digits.parse::<u64>().ok()
-            });
+            let number = name.to_str().and_then(|name| Self::number(kind, name));
             files.extend(number.map(|number| (number, entry.path())));
         }
         files.sort();

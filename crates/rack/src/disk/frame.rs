@@ -7,6 +7,7 @@
 
 use std::io::{self, Read};
 
+use manxdb_core::check::deep;
 use manxdb_fabric::WORD_LENGTH;
 
 const MAGIC: [u8; WORD_LENGTH] = *b"MANXBTCH";
@@ -51,6 +52,17 @@ impl Frame {
             synced <= number || body.is_empty(),
             "a batch that is written is not on disk yet: {number}, {synced}"
         );
+        if deep() {
+            let read = Self::read(&mut bytes.as_slice()).ok().flatten();
+            let is_same = |read: Self| {
+                (read.number, read.synced, read.bytes()) == (number, synced, bytes.len() as u64)
+                    && read.body == body
+            };
+            assert!(
+                read.is_some_and(is_same),
+                "a frame is read as it was written, and to its end"
+            );
+        }
         bytes
     }
 

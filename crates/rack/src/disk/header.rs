@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use manxdb_core::check::deep;
 use manxdb_fabric::WORD_LENGTH;
 
 use super::DiskError;
@@ -75,6 +76,14 @@ impl Header {
             "a batch that is lost comes before those of the file: {} and {}",
             self.needs,
             self.first
+        );
+        let is_same = |read: Self| {
+            let superblock = self.superblock.clone(); // which sees to itself
+            Self { superblock, ..read } == *self
+        };
+        assert!(
+            !deep() || Self::decode(&bytes, Path::new("")).is_ok_and(is_same),
+            "a file is read as it was written"
         );
         bytes
     }

@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
+use manxdb_core::check::deep;
+
 use super::directory::Directory;
 use super::frame::Frame;
 use super::header::{FileKind, Header};
@@ -239,10 +241,24 @@ impl<D: Disk> Journal<D> {
             first.is_none_or(|first| first == self.synced + 1),
             "batches are kept from the first that is not on disk on"
         );
-        assert_eq!(
-            self.kept.is_empty(),
-            self.kept_bytes == 0,
+        let is_counted = || {
+            let frames = self.kept.iter().map(|(_, frame)| frame.len() as u64);
+            frames.sum::<u64>() == self.kept_bytes
+        };
+        assert!(
+            self.kept.is_empty() == (self.kept_bytes == 0) && (!deep() || is_counted()),
             "bytes are counted of what is kept"
+        );
+        assert!(
+            self.needs <= self.synced,
+            "a batch that is lost is not waited for: {} of {}",
+            self.needs,
+            self.synced
+        );
+        let written = self.segment.as_ref().map(|segment| segment.written);
+        assert!(
+            written.is_none_or(|written| (self.marked..=self.last).contains(&written)),
+            "a file has what it says is on disk, and nothing that was not taken: {written:?}"
         );
     }
 

@@ -45,10 +45,16 @@ impl Plan {
                 .is_none_or(|kept| kept.threads() == self.vector.threads()),
             "positions are of the vector's threads"
         );
+        let logs: Vec<Log> = logs.collect::<Option<_>>()?;
+        assert_eq!(
+            logs.len(),
+            usize::from(self.vector.threads()),
+            "a thread whose log is not drained would never be on disk"
+        );
         Some(DurabilityRecord {
             vector: self.vector,
             kept: self.kept?,
-            logs: logs.collect::<Option<_>>()?,
+            logs,
         })
     }
 }

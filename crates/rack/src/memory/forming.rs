@@ -69,7 +69,13 @@ impl State {
 
 /// The word of a server whose rows are on disk; `draw` is a number by chance.
 pub(super) fn waiting(draw: u64) -> u64 {
-    WAITING | draw & NUMBER
+    let word = WAITING | draw & NUMBER;
+    assert_eq!(
+        State::of(word),
+        State::Waiting,
+        "a server that waits is taken for no empty one"
+    );
+    word
 }
 
 /// A formation by a number by chance.
@@ -176,6 +182,10 @@ pub(super) fn are_ready<F: Fabric>(
     // The first one last: its word says that all have theirs.
     for (server, before) in all.clone().skip(1).chain(all.take(1)) {
         let new = if server == 0 { number } else { READY | number };
+        assert!(
+            server == 0 || State::of(new) == State::Waiting,
+            "a server that has its rows waits for the first one: {new:#x}"
+        );
         if swap(driver, server, *before, new)? != *before {
             return Err(MemoryError::Waiting);
         }

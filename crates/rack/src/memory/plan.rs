@@ -279,10 +279,16 @@ impl Plan {
     /// What a recovery coordinator is to know.
     pub(super) fn ward(&self, chart: Chart) -> Ward {
         let threads = (0..self.geometry.places).filter_map(ThreadId::new);
+        let logs: Vec<Log> = threads.filter_map(|thread| self.log(thread)).collect();
+        assert_eq!(
+            logs.len(),
+            usize::from(self.geometry.places),
+            "whoever dies in a place is recovered from its log"
+        );
         Ward {
             client_slots: self.client_slots(),
             vector: self.vector,
-            logs: threads.filter_map(|thread| self.log(thread)).collect(),
+            logs,
             lease: self.geometry.lease,
             chart,
         }

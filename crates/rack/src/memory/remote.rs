@@ -3,10 +3,10 @@
 use std::io;
 use std::thread;
 
-use manxdb_fabric::ServerId;
 use manxdb_fabric::libfabric::{
     Asked, ConnectError, ListenerAddress, Provider, RemoteMemory, ShutOutError, Visit, shut_out,
 };
+use manxdb_fabric::{Fabric as _, ServerId};
 
 use super::MemoryError;
 use super::transport::{ConnectRefusal as Met, NotOut, PAUSE, Transport, UnreachedServer, insist};
@@ -119,6 +119,13 @@ impl Transport for RemoteTransport {
                 Err(one) => missing.push(one),
             }
         }
+        assert!(
+            servers.iter().all(|server| {
+                memory.registered(ServerId(*server)).is_some()
+                    || missing.iter().any(|one| one.server == *server)
+            }),
+            "each server is connected to, or is said to be missing"
+        );
         Ok((memory, missing))
     }
 

@@ -18,6 +18,10 @@ use crate::drive::Driver;
 
 /// Bytes that are written at once.
 const PIECE: usize = 1 << 20;
+const _: () = assert!(
+    PIECE as u64 <= manxdb_fabric::operation::BYTES_MAX,
+    "one operation writes a piece"
+);
 
 /// What a server's memory begins with. `waiting`, a number by chance, when its rows are on disk.
 #[must_use]
@@ -148,6 +152,10 @@ impl<W: Transport> MemoryRestore<W> {
     pub fn put_tables(&mut self, anew: &Bootstrap) -> Result<(), MemoryError> {
         let kept = self.plan.kept.ok_or(MemoryError::Geometry)?;
         for operation in anew.operations(self.plan.vector, self.plan.client_slots(), kept) {
+            assert!(
+                matches!(operation, Operation::Write { .. }),
+                "a table that was not written would be that of before: {operation:?}"
+            );
             if let Operation::Write { at, bytes } = operation {
                 self.put(at, &bytes)?;
             }
@@ -233,7 +241,13 @@ impl Plan {
         let region = number.and_then(|number| map.regions().get(usize::from(number)));
         let region = region.ok_or(MemoryError::Geometry)?;
         let replicas = region.replicas().iter();
-        Ok(replicas.map(|replica| replica.at.plus(at.offset)).collect())
+        let places: Vec<Address> = replicas.map(|replica| replica.at.plus(at.offset)).collect();
+        let servers: BTreeSet<ServerId> = places.iter().map(|place| place.server).collect();
+        assert!(
+            !places.is_empty() && servers.len() == places.len(),
+            "each replica lies on a server of its own: {places:?}"
+        );
+        Ok(places)
     }
 
     /// The word of the chunk that something on a chunk region is in.

@@ -124,6 +124,10 @@ impl<W: Transport> Post<'_, W> {
         let map = self.coordinator.map();
         self.watched.epoch.store(map.epoch(), Ordering::Relaxed);
         let opened = self.coordinator.opened();
+        assert!(
+            opened >= *before,
+            "epochs that it has opened are counted once: {opened} after {before}"
+        );
         if opened > *before {
             *before = opened;
             let left = map.servers().count();

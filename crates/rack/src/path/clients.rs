@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use manxdb_core::check::deep;
 use manxdb_fabric::Fabric;
 use manxdb_rsi::rows::Client;
 use manxdb_rsi::rows::collect::Collector;
@@ -130,6 +131,12 @@ impl<F: Fabric + Send> Clients<F> {
             all.leave(); // those who came before are nobody's
             return Err(error);
         }
+        let with_place = all.idle.lock().iter().filter(|slot| slot.is_some()).count();
+        assert_eq!(
+            all.owners.lock().len(),
+            with_place,
+            "each client has a place of its own"
+        );
         Ok(all)
     }
 
@@ -315,6 +322,10 @@ impl<F: Fabric + Send> Clients<F> {
         let mut free = self.free.lock();
         free.records.extend(freed.records);
         free.nodes.extend(freed.nodes);
+        assert!(
+            !deep() || free.is_distinct(),
+            "what comes free was somebody's until then"
+        );
         Ok(count)
     }
 

@@ -6,13 +6,15 @@
 //! those who add rows get the room of rows that have gone. What a process has of it when it ends is
 //! lost.
 
+use std::collections::BTreeSet;
+
 use manxdb_fabric::{Fabric, Misuse};
 use manxdb_rsi::rows::collect::Collector;
 use manxdb_rsi::rows::{Client, Failure};
 use manxdb_rsi::{LowWatermark, RecordAddress, Snapshot};
 use manxdb_txn::TxnError;
 
-use super::failed;
+use super::{PORTION, failed};
 use crate::drive::{Driver, now};
 use crate::memory::{MemoryError, Source};
 
@@ -20,6 +22,10 @@ use crate::memory::{MemoryError, Source};
 const LEAVES: u32 = 256;
 /// Records that a process keeps for rows to come; while it has as many it collects no more.
 pub(super) const SPARE: usize = 1 << 10;
+const _: () = assert!(
+    PORTION <= SPARE as u64,
+    "what has come free is enough for a client"
+);
 
 /// Sees all of the bound, and heeds it if every snapshot in use includes it.
 ///
@@ -42,6 +48,15 @@ pub(crate) fn advance_watermark<F: Fabric>(
 pub(super) struct Freed {
     pub records: Vec<RecordAddress>,
     pub nodes: Vec<RecordAddress>,
+}
+
+impl Freed {
+    /// Whether no place is in it twice.
+    pub(super) fn is_distinct(&self) -> bool {
+        let all = self.records.iter().chain(&self.nodes);
+        let places: BTreeSet<_> = all.collect();
+        places.len() == self.records.len() + self.nodes.len()
+    }
 }
 
 /// Proposes a bound, looks whether it is agreed, and collects for a while.

@@ -104,7 +104,13 @@ pub(super) fn write<F: Fabric>(
                 "a reader finds as many pieces as were written"
             );
             let length = (value.len() as u64).to_le_bytes();
-            Some([&[CUT], &length[..]].concat())
+            let entry = [&[CUT], &length[..]].concat();
+            assert_eq!(
+                Entry::parse(&entry),
+                Some(Entry::Cut(value.len())),
+                "a reader looks for all pieces"
+            );
+            Some(entry)
         }
     };
     for number in after..before {

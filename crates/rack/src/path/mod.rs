@@ -6,7 +6,7 @@
 //!
 //! | the trait's | here |
 //! |---|---|
-//! | snapshot | a vector; its version is a number of this process alone |
+//! | snapshot | a vector; its version is a number of this process alone ([`snapshots`]) |
 //! | reads of an intent | looked at again at the newest state, and validated by the commit |
 //! | a value longer than a record | pieces of it are rows too, beside the row that counts them ([`long`]) |
 //!
@@ -26,8 +26,8 @@ mod clients;
 mod durable;
 mod gc;
 mod long;
+mod snapshots;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -47,14 +47,13 @@ use parking_lot::Mutex;
 use self::clients::{Clients, ENTRY_BYTES, Room};
 pub(crate) use self::gc::advance_watermark;
 use self::long::ROWS;
+use self::snapshots::Snapshots;
 use crate::drive::{Driver, now};
 use crate::memory::{MemoryError, Source};
 use crate::rows::{CallError, RowsPlan};
 
 /// Tries of a commit whose reads still hold: others enter keys into the same leaves.
 const TRIES_MAX: u32 = 64;
-/// Snapshots that stay known though nobody looks at them, at least.
-const KEPT: u64 = 1 << 14;
 /// Rows of a range that are read at a time.
 const PAGE: usize = 256;
 /// Records that a client takes of those that have come free, at least.
@@ -75,112 +74,6 @@ pub struct RsiPath<F> {
     value_max: usize,
     collector: Mutex<Option<Collector>>,
     snapshot_age: Duration,
-}
-
-/// Snapshots by the versions that stand for them. A version outlives its pin: a transaction that
-/// has read at it relies on it until it commits.
-#[derive(Default)]
-struct Snapshots(Mutex<Numbered>);
-
-#[derive(Default)]
-struct Numbered {
-    last: u64,
-    known: BTreeMap<u64, Known>,
-}
-
-struct Known {
-    vector: Arc<Vector>,
-    pins: u32,
-    /// When it was taken first.
-    since: Instant,
-}
-
-/// Keeps a snapshot known.
-struct Pin {
-    number: u64,
-    snapshots: Arc<Snapshots>,
-}
-
-impl Drop for Pin {
-    fn drop(&mut self) {
-        if let Some(known) = self.snapshots.0.lock().known.get_mut(&self.number) {
-            assert!(
-                known.pins > 0,
-                "a pin is let go of once: snapshot {}",
-                self.number
-            );
-            known.pins -= 1;
-        }
-    }
-}
-
-impl Numbered {
-    fn next(&mut self) -> u64 {
-        assert!(
-            self.known
-                .last_key_value()
-                .is_none_or(|(newest, _)| *newest <= self.last),
-            "snapshots have numbers that were given"
-        );
-        self.last += 1;
-        if self.last.is_multiple_of(KEPT) {
-            let oldest = self.last - KEPT;
-            self.known
-                .retain(|number, known| *number > oldest || known.pins > 0);
-        }
-        self.last
-    }
-}
-
-impl Snapshots {
-    fn next(&self) -> Version {
-        Version(self.0.lock().next())
-    }
-
-    fn pin(self: &Arc<Self>, vector: &Vector) -> Snapshot {
-        let mut numbered = self.0.lock();
-        let newest = numbered.known.last_entry();
-        let same = newest.filter(|newest| *newest.get().vector == *vector);
-        let number = match same.map(|same| *same.key()) {
-            Some(number) => number,
-            None => numbered.next(),
-        };
-        assert!(
-            number <= numbered.last,
-            "a snapshot has a number that was given: {number}"
-        );
-        let known = numbered.known.entry(number).or_insert_with(|| Known {
-            vector: Arc::new(vector.clone()),
-            pins: 0,
-            since: Instant::now(),
-        });
-        known.pins += 1;
-        drop(numbered);
-        let pin = Pin {
-            number,
-            snapshots: Arc::clone(self),
-        };
-        Snapshot {
-            version: Version(number),
-            pin: Some(Arc::new(pin)),
-        }
-    }
-
-    /// Whether all that are in use, and are younger than so long, include another one.
-    fn include(&self, bound: &Vector, age: Duration) -> bool {
-        let numbered = self.0.lock();
-        let mut in_use = numbered.known.values().filter(|known| known.pins > 0);
-        in_use.all(|known| known.vector.includes(bound) || known.since.elapsed() >= age)
-    }
-
-    fn find(&self, version: Version) -> Result<Arc<Vector>, TxnError> {
-        let numbered = self.0.lock();
-        let found = numbered.known.get(&version.0);
-        let found = found.map(|known| Arc::clone(&known.vector));
-        found.ok_or_else(|| TxnError::Conflict {
-            what: format!("snapshot {} is known no more", version.0),
-        })
-    }
 }
 
 fn failed(failure: Failure<Misuse>) -> TxnError {

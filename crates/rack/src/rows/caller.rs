@@ -85,6 +85,10 @@ impl<F: Fabric> Caller<F> {
             };
             let mut inputs = values.clone();
             inputs.retain(|slot, _| piece.needs.contains(slot));
+            assert!(
+                piece.needs.iter().all(|slot| inputs.contains_key(slot)),
+                "a piece runs with all of its inputs"
+            );
             match procedure.run(&piece, args, &inputs, &mut view) {
                 Ok(given) => values.extend(given),
                 Err(ProcedureError::Rows(TxnError::Conflict { .. })) => {

@@ -1,5 +1,6 @@
 //! Where rows are in the memory of servers: the same for all who have the same numbers.
 
+use manxdb_core::check::ensure;
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::rows::{Client, Extent, Keyspace};
 use manxdb_rsi::{
@@ -78,11 +79,40 @@ impl RowsPlan {
         let nodes = Layout::new(self.versions, self.node)?;
         let root = RecordAddress::new(self.root()).ok_or(RowsPlanError::TooLarge)?;
         Tree::new(root, nodes)?;
-        let last = self
-            .threads()
-            .checked_sub(1)
-            .and_then(|last| self.extents(last));
-        last.map(|_| self).ok_or(RowsPlanError::TooLarge)
+        if (0..self.threads()).any(|thread| self.extents(thread).is_none()) {
+            return Err(RowsPlanError::TooLarge);
+        }
+        let apart = self.check_apart();
+        assert_eq!(apart, Ok(()), "threads share no memory");
+        Ok(self)
+    }
+
+    /// What is true of every plan: what belongs to two threads lies apart, and behind all logs.
+    fn check_apart(self) -> Result<(), String> {
+        let mut areas = Vec::new();
+        for thread in 0..self.threads() {
+            let Some((records, nodes)) = self.extents(thread) else {
+                return Err(format!("thread {thread} has no memory"));
+            };
+            ensure(records.end() == nodes.begin(), || {
+                let (end, begin) = (records.end(), nodes.begin());
+                format!("records of thread {thread} end at {end}, and nodes begin at {begin}")
+            })?;
+            areas.push((records.begin(), nodes.end()));
+        }
+        areas.sort();
+        for pair in areas.windows(2) {
+            let ((_, end), (begin, _)) = (pair[0], pair[1]);
+            ensure(
+                end.server != begin.server || end.offset <= begin.offset,
+                || format!("memory that ends at {end} reaches into what begins at {begin}"),
+            )?;
+        }
+        let root = self.root().offset;
+        let first = areas.iter().map(|(begin, _)| begin.offset).min();
+        ensure(first > Some(root), || {
+            format!("memory of threads begins at {first:?}, and the root lies at {root}")
+        })
     }
 
     /// Clients, then loaders.
@@ -93,6 +123,7 @@ impl RowsPlan {
     /// The thread that loads a server's rows.
     #[must_use]
     pub fn loader(self, server: u16) -> u16 {
+        assert!(server < self.servers, "each server has a loader of its own");
         self.clients + server
     }
 

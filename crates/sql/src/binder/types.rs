@@ -116,38 +116,32 @@ pub(crate) fn with_collation(expr: Expr, name: &str) -> SqlResult<Expr> {
     Expr::collate(expr, collation_named(name)?)
 }
 
+/// The leftmost operand of an operator, borrowed as the expression is; none of what is no operator.
+macro_rules! leftmost {
+    ($expr:expr) => {
+        match $expr {
+            ast::Expr::BinaryOp { left, .. } => Some(left),
+            ast::Expr::Like { expr, .. }
+            | ast::Expr::RLike { expr, .. }
+            | ast::Expr::InList { expr, .. }
+            | ast::Expr::InSubquery { expr, .. }
+            | ast::Expr::Between { expr, .. }
+            | ast::Expr::IsNull(expr)
+            | ast::Expr::IsNotNull(expr) => Some(expr),
+            _ => None,
+        }
+    };
+}
+
 /// `BINARY a = b` reaches us as `CAST(a = b AS BINARY)`, but the operator binds more tightly than
 /// any other: the cast moves to the leftmost operand.
 fn bind_tightly(expr: &ast::Expr) -> Option<ast::Expr> {
-    use ast::Expr as E;
-    let has_operator = matches!(
-        expr,
-        E::BinaryOp { .. }
-            | E::Like { .. }
-            | E::RLike { .. }
-            | E::InList { .. }
-            | E::InSubquery { .. }
-            | E::Between { .. }
-            | E::IsNull(_)
-            | E::IsNotNull(_)
-    );
-    if !has_operator {
-        return None; // a copy of a deep one takes as much stack as it is deep
-    }
+    // Looked at before it is copied: a copy of a deep one takes as much stack as it is deep.
+    leftmost!(expr)?;
     let mut moved = expr.clone();
-    let leftmost = match &mut moved {
-        E::BinaryOp { left, .. } => left,
-        E::Like { expr, .. }
-        | E::RLike { expr, .. }
-        | E::InList { expr, .. }
-        | E::InSubquery { expr, .. }
-        | E::Between { expr, .. }
-        | E::IsNull(expr)
-        | E::IsNotNull(expr) => expr,
-        _ => return None,
-    };
-    let operand = std::mem::replace(leftmost.as_mut(), E::value(ast::Value::Null));
-    **leftmost = E::Cast {
+    let leftmost = leftmost!(&mut moved)?;
+    let operand = std::mem::replace(leftmost.as_mut(), ast::Expr::value(ast::Value::Null));
+    **leftmost = ast::Expr::Cast {
         kind: ast::CastKind::Cast,
         expr: Box::new(operand),
         data_type: ast::DataType::Binary(None),

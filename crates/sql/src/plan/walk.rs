@@ -12,6 +12,20 @@ use super::{Expr, ExprKind, Plan};
 /// A column reference: `(depth, index)`.
 pub type Reference = (usize, usize);
 
+/// The branches of ORs in each other, from left to right; a condition that is no OR is its own.
+pub fn branches(expr: &Expr) -> impl Iterator<Item = &Expr> {
+    let mut open = vec![expr];
+    std::iter::from_fn(move || {
+        loop {
+            let expr = open.pop()?;
+            match &expr.kind {
+                ExprKind::Or(left, right) => open.extend([right.as_ref(), left.as_ref()]),
+                _ => return Some(expr),
+            }
+        }
+    })
+}
+
 /// Calls `each` on every direct child.
 pub fn for_each_child(expr: &Expr, each: &mut dyn FnMut(&Expr)) {
     expr.children().into_iter().for_each(each);

@@ -90,19 +90,11 @@ pub(super) fn implied(group: &Group) -> Vec<Expr> {
 
 /// The conditions of each branch; none where there are too many.
 fn branches_of(expr: &Expr) -> Vec<Vec<&Expr>> {
-    let mut branches = Vec::new();
-    let mut open = vec![expr];
-    while let Some(expr) = open.pop() {
-        if let ExprKind::Or(left, right) = &expr.kind {
-            open.extend([right.as_ref(), left.as_ref()]);
-            continue;
-        }
-        if branches.len() == BRANCHES_MAX {
-            return Vec::new();
-        }
-        branches.push(conditions_of(expr));
+    let branches: Vec<&Expr> = walk::branches(expr).take(BRANCHES_MAX + 1).collect();
+    if branches.len() > BRANCHES_MAX {
+        return Vec::new();
     }
-    branches
+    branches.into_iter().map(conditions_of).collect()
 }
 
 fn conditions_of(expr: &Expr) -> Vec<&Expr> {

@@ -136,8 +136,7 @@ fn add_alternatives<'e>(
     table: &Table,
     sargs: &mut Vec<Sarg<'e>>,
 ) {
-    let mut branches = Vec::new();
-    split_or(condition, &mut branches);
+    let branches: Vec<&Expr> = walk::branches(condition).collect();
     let mut common: Option<Vec<usize>> = None;
     let mut sets = Vec::with_capacity(branches.len());
     for branch in branches {
@@ -227,16 +226,6 @@ fn united<'e>(branches: &[PointSet<'e>], columns: Vec<usize>) -> Option<PointSet
         rows,
         null_matches,
     })
-}
-
-fn split_or<'e>(expr: &'e Expr, branches: &mut Vec<&'e Expr>) {
-    match &expr.kind {
-        ExprKind::Or(left, right) => {
-            split_or(left, branches);
-            split_or(right, branches);
-        }
-        _ => branches.push(expr),
-    }
 }
 
 fn null() -> &'static Expr {

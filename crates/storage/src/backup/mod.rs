@@ -20,6 +20,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use manxdb_core::check::deep;
+
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::files::{self, io_error};
@@ -56,6 +58,13 @@ pub fn create(
 ) -> Result<Manifest, StorageError> {
     check_label(label)?;
     let place = directory.join(label);
+    assert_eq!(
+        place
+            .strip_prefix(directory)
+            .map(|inner| inner.components().count()),
+        Ok(1),
+        "a backup is a folder of its directory, whatever its label"
+    );
     if place.exists() {
         return Err(StorageError::Format(format!(
             "backup '{label}' exists already in {}: choose another label",
@@ -72,6 +81,12 @@ pub fn create(
     engine.checkpoint(&partial)?;
     let made = assemble(directory, &partial, label, complete_to)
         .and_then(|manifest| publish(directory, &partial, &place).map(|()| manifest));
+    assert!(
+        !deep()
+            || made.is_err()
+            || made.as_ref().ok() == read_manifest(&place).ok().flatten().as_ref(),
+        "a backup that was made is found by its label"
+    );
     if made.is_err() {
         // The error that stopped the backup is the one to report.
         let _ = fs::remove_dir_all(&partial);
@@ -134,6 +149,13 @@ fn assemble(
     assert!(
         manifest.added_bytes <= sizes.sum::<u64>(),
         "a backup adds no more than it holds"
+    );
+    // Removing a backup removes its folder, and of the shared files those that no other one names.
+    let has_place =
+        |file: &BackupFile| file.stored.starts_with(SHARED) || file.stored.starts_with(label);
+    assert!(
+        manifest.files.iter().all(has_place),
+        "a backup keeps its files in its own folder or in the shared one"
     );
     let (place, text) = (partial.join(manifest::FILE_NAME), manifest.render()?);
     assert_eq!(

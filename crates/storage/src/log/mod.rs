@@ -32,6 +32,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use manxdb_core::check::ensure;
+
 pub use disk::create_folder;
 pub use lanes::Unsynced;
 pub use record::LogPosition;
@@ -48,6 +50,10 @@ pub const FOLDER: &str = "log";
 
 /// Smallest segment, so that the head and a few records fit.
 const SEGMENT_BYTES_MIN: u64 = 4 << 10;
+const _: () = assert!(
+    SEGMENT_BYTES_MIN > segment::HEADER_BYTES + record::HEADER_BYTES as u64,
+    "the smallest segment takes a record"
+);
 
 /// Highest number a segment is found with: behind it a process never runs out of numbers.
 const NUMBER_MAX: u64 = u64::MAX >> 1;
@@ -154,7 +160,46 @@ impl CommitLog {
             counters: Arc::default(),
         };
         log.count_files();
+        assert_eq!(log.check(), Ok(()));
         Ok(log)
+    }
+
+    /// What holds between any two calls.
+    ///
+    /// # Errors
+    /// The invariant that is broken.
+    fn check(&self) -> Result<(), String> {
+        let numbers = self.sealed.iter().map(|sealed| sealed.number);
+        ensure(numbers.is_sorted_by(|one, next| one < next), || {
+            format!("segments are sealed in order: {:?}", self.sealed)
+        })?;
+        let is_named =
+            |sealed: &Sealed| sealed.path == recovery::path_of(&self.directory, sealed.number);
+        ensure(self.sealed.iter().all(is_named), || {
+            format!("a segment is found by its name: {:?}", self.sealed)
+        })?;
+        let newest = self.sealed.back().map(|sealed| sealed.number);
+        let active = self.active.as_ref().map(|active| active.end().segment);
+        ensure(active.is_none_or(|active| newest < Some(active)), || {
+            format!("segment {newest:?} is sealed behind the active one, {active:?}")
+        })?;
+        ensure(active.max(newest) < Some(self.next_number), || {
+            format!("segment {} was begun before", self.next_number)
+        })?;
+        ensure(self.active.is_none() || self.end.is_none(), || {
+            format!(
+                "the log ends where its active segment does, not at {:?}",
+                self.end
+            )
+        })?;
+        let clean = self.clean_segment;
+        ensure(clean < Some(self.next_number), || {
+            format!("segment {clean:?} is to be begun, and has no old records")
+        })?;
+        let counted = self.counters.files.load(Ordering::Relaxed);
+        ensure(counted == self.segments() as u64, || {
+            format!("{counted} files are counted of {}", self.segments())
+        })
     }
 
     /// Makes `batch` ready to be committed, with room for it; where the log will end with it.
@@ -183,6 +228,11 @@ impl CommitLog {
         let end = fitting.map(Segment::end).ok_or_else(|| {
             StorageError::Engine("a new file of the log is shorter than it was made".to_owned())
         })?;
+        assert_eq!(
+            end.segment + 1,
+            self.next_number,
+            "a batch has room in the newest segment"
+        );
         Ok(LogPosition {
             offset: end.offset + size as u64,
             ..end
@@ -264,6 +314,7 @@ impl CommitLog {
             self.sealed.pop_front();
         }
         self.count_files();
+        assert_eq!(self.check(), Ok(()));
     }
 
     /// Goes on in a file that never held records, so that all that is logged so far can go with its
@@ -304,6 +355,10 @@ impl CommitLog {
         before: LogPosition,
         applied: LogPosition,
     ) -> Result<bool, StorageError> {
+        assert!(
+            Some(applied) <= self.end(),
+            "no file goes for what was not logged"
+        );
         if applied < before {
             return Ok(false);
         }
@@ -318,6 +373,7 @@ impl CommitLog {
             self.end().is_some_and(|end| end.segment > before.segment),
             "the segment that is written to stays"
         );
+        assert_eq!(self.check(), Ok(()));
         Ok(true)
     }
 
@@ -344,6 +400,10 @@ impl CommitLog {
             self.or_broken(synced)?;
         }
         assert!(self.next_number > 0, "segments are counted from 1");
+        assert!(
+            self.active.as_ref().is_none_or(Segment::is_synced),
+            "all before a segment is on disk before it exists"
+        );
         let header = Header {
             number: self.next_number,
             previous: self.end(),
@@ -372,6 +432,7 @@ impl CommitLog {
         }
         self.end = None;
         self.count_files();
+        assert_eq!(self.check(), Ok(()));
         Ok(())
     }
 
@@ -398,6 +459,10 @@ pub fn begin_empty(directory: &Path, after: Option<LogPosition>) -> Result<(), S
     let context = |error| io_error(format!("cannot write {}", directory.display()), error);
     fs::create_dir(directory).map_err(context)?;
     let number = after.map_or(1, |place| place.segment.saturating_add(1));
+    assert!(
+        after.is_none_or(|place| place.segment < number),
+        "the log of a copy goes on behind what its sorted files hold"
+    );
     let path = recovery::path_of(directory, number);
     segment::fill(&path, segment::HEADER_BYTES)?;
     let previous = None;

@@ -12,6 +12,8 @@
 //! All numbers are little-endian. A segment is written over and over; because the checksum covers
 //! the number of the segment and the place in it, a record of an earlier life is never valid.
 
+use manxdb_core::check::deep;
+
 use crate::model::{Version, WriteBatch};
 
 /// Bytes before the payload.
@@ -68,6 +70,10 @@ pub fn encode(batch: &WriteBatch, out: &mut Vec<u8>) -> Option<()> {
         out.len() >= HEADER_BYTES + batch.writes.len() * WRITE_BYTES,
         "each write has its version and its lengths"
     );
+    assert!(
+        !deep() || out.get(HEADER_BYTES..).and_then(decode).as_ref() == Some(batch),
+        "a batch is replayed as it was logged"
+    );
     Some(())
 }
 
@@ -80,6 +86,11 @@ pub fn seal(place: LogPosition, synced_to: u64, out: &mut Vec<u8>) {
     assert!(
         synced_to <= place.offset,
         "nothing behind a record is on disk before it"
+    );
+    // Recovery looks for records behind damage at these places alone.
+    assert!(
+        place.offset.is_multiple_of(ALIGNMENT as u64),
+        "records begin at multiples"
     );
     let payload_bytes = out.len().saturating_sub(HEADER_BYTES);
     assert!(
@@ -98,6 +109,10 @@ pub fn seal(place: LogPosition, synced_to: u64, out: &mut Vec<u8>) {
         to.copy_from_slice(&from);
     }
     out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
+    assert!(
+        !deep() || read(out, place).is_some_and(|record| record.size == out.len()),
+        "a record is found where it was written, and ends where the next one begins"
+    );
 }
 
 /// What stands before a payload. Whether a record was written there, its checksum tells.

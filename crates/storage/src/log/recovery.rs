@@ -80,6 +80,10 @@ pub fn recover(
     match (before, applied) {
         (Some(last), _) => {
             let end = last.end(applied);
+            assert_eq!(
+                end.segment, recovered.newest,
+                "the log ends in its newest file: numbers go on behind it"
+            );
             if last.is_damaged_at(end) {
                 return Err(damaged(&last, end));
             }
@@ -92,6 +96,11 @@ pub fn recover(
         (None, Some(applied)) => return Err(missing(directory, applied)),
         (None, None) => {}
     }
+    assert_eq!(
+        recovered.segments.is_empty(),
+        recovered.end.is_none(),
+        "a log ends in one of its files"
+    );
     Ok(recovered)
 }
 
@@ -179,8 +188,14 @@ fn replay_segment(
     applied: Option<LogPosition>,
     replay: &mut Replay<'_>,
 ) -> Result<(), StorageError> {
+    let mut last: Option<LogPosition> = None;
     for (place, payload) in found.records(applied) {
         let batch = record::decode(payload).ok_or_else(|| damaged(found, place.start))?;
+        assert!(
+            last.is_none_or(|last| last == place.start),
+            "no record of a file is passed over"
+        );
+        last = Some(place.end);
         assert!(place.start < place.end, "each record is replayed once");
         assert!(
             applied.is_none_or(|applied| applied <= place.start),

@@ -23,6 +23,10 @@ use crate::files::io_error;
 
 /// Where records begin.
 pub const HEADER_BYTES: u64 = 64;
+const _: () = assert!(
+    HEADER_BYTES.is_multiple_of(ALIGNMENT as u64),
+    "the first record is found where records begin"
+);
 
 const MAGIC: [u8; 8] = *b"MANXLOG1";
 const FIELDS_BYTES: usize = 32;
@@ -68,6 +72,11 @@ impl Header {
         assert!(
             bytes.len() as u64 <= HEADER_BYTES,
             "records begin behind the header"
+        );
+        assert_eq!(
+            Self::parse(&bytes),
+            Some(*self),
+            "a segment is found to be the one that was begun"
         );
         bytes
     }
@@ -149,6 +158,11 @@ impl Segment {
             segment: self.number,
             offset: self.end,
         }
+    }
+
+    /// Whether all records are known to be on disk.
+    pub fn is_synced(&self) -> bool {
+        self.lanes.synced_to() >= self.end
     }
 
     /// Where the file is.

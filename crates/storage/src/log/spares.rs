@@ -38,6 +38,19 @@ struct Files {
     made: u64,
 }
 
+impl Files {
+    /// Takes over a file that nobody writes.
+    fn add(&mut self, path: PathBuf) {
+        assert!(
+            !self.paths.contains(&path),
+            "a file is lent to one segment at a time"
+        );
+        self.paths.push(path);
+        // The filler may add one while others come back.
+        assert!(self.paths.len() <= KEPT + 1, "spare files have a limit");
+    }
+}
+
 impl Ready {
     /// A name no file has.
     fn new_number(&self) -> u64 {
@@ -70,7 +83,7 @@ impl Ready {
             return;
         }
         match self.fill(self.length) {
-            Ok(path) => self.files.lock().paths.push(path),
+            Ok(path) => self.files.lock().add(path),
             // Whoever needs it tries again, and says what is wrong.
             Err(error) => tracing::warn!(%error, "no spare file for the commit log"),
         }
@@ -95,7 +108,7 @@ impl Ready {
             files.made = files.made.max(number.unwrap_or(0));
             let length = entry.metadata().map_err(context)?.len();
             if is_whole && length == self.length && files.paths.len() < KEPT {
-                files.paths.push(entry.path());
+                files.add(entry.path());
             } else {
                 // One that cannot be removed is met again at the next start.
                 let _ = disk::remove(&entry.path());
@@ -185,7 +198,7 @@ impl Spares {
         if is_usual && has_place {
             let spare = self.ready.spare(self.ready.new_number());
             if disk::rename(path, &spare).is_ok() {
-                self.ready.files.lock().paths.push(spare);
+                self.ready.files.lock().add(spare);
                 return;
             }
         }

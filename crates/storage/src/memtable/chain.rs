@@ -1,5 +1,7 @@
 //! The versions of one key that somebody may still read.
 
+use manxdb_core::check::ensure;
+
 use crate::model::Version;
 
 /// What one version says of its key; `None` is a delete.
@@ -93,6 +95,27 @@ impl Chain {
             "of what nobody reads below, one version is left"
         );
         change
+    }
+
+    /// Bytes of all versions.
+    pub fn bytes(&self) -> usize {
+        self.newest.bytes() + self.older.iter().map(Stored::bytes).sum::<usize>()
+    }
+
+    /// What holds between any two writes.
+    ///
+    /// # Errors
+    /// The invariant that is broken.
+    pub fn check(&self) -> Result<(), String> {
+        let older = self.older.iter().map(|older| older.version);
+        ensure(older.clone().is_sorted_by(|one, next| one < next), || {
+            let versions: Vec<Version> = older.clone().collect();
+            format!("older versions ascend: {versions:?}")
+        })?;
+        let (last, newest) = (older.last(), self.newest.version);
+        ensure(last.is_none_or(|last| last < newest), || {
+            format!("{last:?} is older than the newest version, {newest:?}")
+        })
     }
 
     fn collapse(&mut self, watermark: Version, change: &mut Change) {
@@ -191,6 +214,20 @@ mod tests {
         }
         assert_eq!(versions(&chain), [5, 4, 3]);
         assert_eq!(bytes, 3 * (STORED_BYTES + 2));
+    }
+
+    #[test]
+    fn versions_out_of_order_are_found_out() {
+        let (mut chain, _) = Chain::new(Version(1), None);
+        for version in 2..5 {
+            chain.write(Version(version), None, Version::ZERO);
+        }
+        assert_eq!(chain.check(), Ok(()));
+        chain.older.swap(0, 1);
+        assert!(chain.check().unwrap_err().contains("ascend"));
+        chain.older.swap(0, 1);
+        chain.newest.version = Version(3);
+        assert!(chain.check().unwrap_err().contains("newest"));
     }
 
     proptest! {

@@ -4,6 +4,7 @@
 //! added behind the reader's back belongs to a version that the reader does not look at; the
 //! versions it does look at stay as they are. So it does not matter when a node's chain is read.
 
+use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -117,6 +118,7 @@ impl MemtableCursor {
 
     /// Goes on with `range`; nodes are listed anew.
     pub fn go_to(&mut self, range: &KeyRange) {
+        self.node = None;
         self.first_newer = None;
         self.nodes.rest.clone_from(range);
         self.nodes.page.clear();
@@ -127,6 +129,10 @@ impl MemtableCursor {
 
     /// Moves to the next key; whether there is one.
     pub fn advance(&mut self) -> bool {
+        let ahead = match self.nodes.direction {
+            Direction::Forward => Ordering::Less,
+            Direction::Reverse => Ordering::Greater,
+        };
         loop {
             let Some(node) = self.nodes.next() else {
                 self.node = None;
@@ -139,6 +145,11 @@ impl MemtableCursor {
             let Some(stored) = chain.at(self.at) else {
                 continue;
             };
+            let order = self.node.as_ref().map(|last| last.key().cmp(node.key()));
+            assert!(
+                order.is_none_or(|order| order == ahead),
+                "a walk meets each key once, in order"
+            );
             self.version = stored.version;
             self.value.clear();
             self.is_delete = stored.value.is_none();

@@ -6,6 +6,10 @@ use std::sync::Arc;
 
 /// Longest key kept in place. Keys of rows and index entries over numbers are 14 to 22 bytes.
 const SHORT_BYTES: usize = 22;
+const _: () = assert!(
+    SHORT_BYTES <= u8::MAX as usize,
+    "the length of a short key is a byte"
+);
 
 /// A key of an ordered map. Comparing short ones follows no pointer, which is most of what
 /// finding a place in a large map costs.
@@ -21,13 +25,15 @@ impl Key {
     /// A copy of `bytes`.
     pub fn new(bytes: &[u8]) -> Self {
         let mut short = [0; SHORT_BYTES];
-        match (short.get_mut(..bytes.len()), u8::try_from(bytes.len())) {
+        let key = match (short.get_mut(..bytes.len()), u8::try_from(bytes.len())) {
             (Some(place), Ok(length)) => {
                 place.copy_from_slice(bytes);
                 Self::Short(length, short)
             }
             _ => Self::Long(bytes.into()),
-        }
+        };
+        assert_eq!(key.as_slice(), bytes, "a key is ordered by all its bytes");
+        key
     }
 
     /// The bytes.

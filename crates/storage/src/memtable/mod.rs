@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use hashbrown::HashTable;
+use manxdb_core::check::ensure;
 use parking_lot::{Mutex, RwLock};
 
 use crate::model::{KeyRange, Version, Versioned};
@@ -35,6 +36,7 @@ use key::Key;
 
 /// Parts of the table of points: readers of one do not meet a new key in another.
 const SHARDS: usize = 64;
+const _: () = assert!(SHARDS.is_power_of_two(), "bits of a hash name a shard");
 
 /// What a key takes beside the bytes of its versions, roughly: a node with its counters, its
 /// place in the order at three quarters full, and its place in the table of points.
@@ -194,6 +196,48 @@ impl Memtable {
             Some(None) => Lookup::Deleted,
             Some(Some(versioned)) => Lookup::Found(versioned),
         }
+    }
+
+    /// Whether a reader at `version` finds the write of that version.
+    pub fn has_written(&self, version: Version, key: &[u8], value: Option<&[u8]>) -> bool {
+        match self.get(self.shared.hash(key), key, version) {
+            Lookup::Unknown => false,
+            Lookup::Deleted => value.is_none(),
+            Lookup::Found(found) => {
+                found.version == version && Some(found.value.as_slice()) == value
+            }
+        }
+    }
+
+    /// What holds while nobody writes.
+    ///
+    /// # Errors
+    /// The invariant that is broken.
+    pub fn check(&self) -> Result<(), String> {
+        let ordered = self.ordered.read();
+        let mut bytes = 0;
+        for (key, node) in ordered.iter() {
+            let name = key.as_slice();
+            ensure(node.key() == name, || {
+                format!("a node has the key {name:?} that a range finds it by")
+            })?;
+            let hash = self.shared.hash(name);
+            let found = self.with(hash, name, |found| std::ptr::eq(found, Arc::as_ptr(node)));
+            ensure(found == Some(true), || {
+                format!("a read of {name:?} finds what a range finds: {found:?}")
+            })?;
+            let chain = node.chain.lock();
+            chain.check().map_err(|why| format!("{name:?}: {why}"))?;
+            bytes += chain.bytes() + NODE_BYTES + key.heap_bytes();
+        }
+        let points: usize = self.points.iter().map(|shard| shard.read().len()).sum();
+        ensure(points == ordered.len() && points == self.keys(), || {
+            let (listed, counted) = (ordered.len(), self.keys());
+            format!("{points} keys are read, {listed} listed and {counted} counted")
+        })?;
+        ensure(bytes == self.bytes(), || {
+            format!("{} bytes are counted of {bytes}", self.bytes())
+        })
     }
 
     /// Whether `range` holds any key, whatever its versions.

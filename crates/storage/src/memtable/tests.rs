@@ -89,6 +89,32 @@ fn a_row_written_a_thousand_times_takes_the_place_of_two() {
     assert_eq!(collapsed, 998);
 }
 
+#[test]
+fn a_memtable_that_reads_and_ranges_tell_apart_is_found_out() {
+    let faults: [(fn(&Memtable), &str); 4] = [
+        (
+            |it| _ = it.bytes.fetch_add(1, Ordering::Relaxed),
+            "bytes are counted",
+        ),
+        (|it| _ = it.keys.fetch_add(1, Ordering::Relaxed), "counted"),
+        (|it| _ = it.ordered.write().pop_first(), "keys are read"),
+        (
+            |it| {
+                let node = it.ordered.read().values().next().cloned().unwrap();
+                it.shard(node.hash).write().clear();
+            },
+            "finds what a range finds",
+        ),
+    ];
+    for (fault, name) in faults {
+        let memtable = numbers(5);
+        assert_eq!(memtable.check(), Ok(()));
+        fault(&memtable);
+        let found = memtable.check().unwrap_err();
+        assert!(found.contains(name), "{found}");
+    }
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Write(Vec<u8>, Option<Vec<u8>>),

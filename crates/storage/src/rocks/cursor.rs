@@ -75,6 +75,10 @@ impl<'a> RocksCursor<'a> {
     /// before `upper`. Ascending only. A near place is walked to.
     pub fn go_to(&mut self, lower: &[u8], upper: Option<Vec<u8>>) {
         assert_eq!(self.direction, Direction::Forward, "go_to is for ascending");
+        assert!(
+            self.prefix.as_slice() < lower,
+            "a walk goes on behind all that it has read"
+        );
         self.upper = upper;
         self.first_newer = None;
         if std::mem::replace(&mut self.started, true) {

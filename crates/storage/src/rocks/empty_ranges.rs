@@ -17,10 +17,11 @@
 //!
 //! Compactions and flushes change nothing that a reader can see, so they do not matter here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use manxdb_core::check::{deep, ensure};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::model::{Version, WriteBatch};
@@ -122,6 +123,44 @@ impl Noted {
 }
 
 impl State {
+    /// What holds between any two calls.
+    ///
+    /// # Errors
+    /// The invariant that is broken.
+    fn check(&self) -> Result<(), String> {
+        let mut last: &[u8] = &[];
+        for (start, noted) in &self.noted {
+            ensure(start.as_slice() >= last, || {
+                format!("the range from {start:?} overlaps one that ends at {last:?}")
+            })?;
+            let states = &noted.states;
+            let first = states.first().map(|first| first.end.as_slice());
+            ensure(first.is_some_and(|end| end > start), || {
+                format!("the range from {start:?} ends at {first:?}")
+            })?;
+            let is_later = |one: &Until, next: &Until| one.since < next.since && one.end < next.end;
+            ensure(states.is_sorted_by(is_later), || {
+                format!("newer readers of {start:?} jump further")
+            })?;
+            ensure(
+                states.len() <= STATES_MAX && noted.used <= self.clock,
+                || {
+                    format!(
+                        "{start:?} has {} states, used at {}",
+                        states.len(),
+                        noted.used
+                    )
+                },
+            )?;
+            last = noted.end();
+        }
+        let ids = self.looks.iter().map(|look| look.id);
+        ensure(
+            ids.clone().collect::<BTreeSet<u64>>().len() == self.looks.len(),
+            || format!("a look ends once: {:?}", ids.collect::<Vec<u64>>()),
+        )
+    }
+
     fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock
@@ -187,6 +226,13 @@ impl State {
             self.forget_one();
         }
         assert!(self.noted.len() <= NOTED_MAX, "noted ranges have a limit");
+        self.assert_whole();
+    }
+
+    fn assert_whole(&self) {
+        if deep() {
+            assert_eq!(self.check(), Ok(()));
+        }
     }
 
     fn forget_one(&mut self) {
@@ -229,6 +275,7 @@ impl EmptyRanges {
                 state.put(key);
             }
         }
+        state.assert_whole();
     }
 
     /// The first key behind the empty range that begins at or before the deleted `key`, or right
@@ -267,6 +314,10 @@ impl EmptyRanges {
             start,
             put: None,
         });
+        assert!(
+            state.looks.len() <= LOOKS_MAX,
+            "writers tell each key to so many looks at most"
+        );
         Some(Look {
             ranges: self,
             id,

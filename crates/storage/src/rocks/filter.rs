@@ -12,6 +12,9 @@ use super::tombstones::Tombstones;
 use crate::collection::{Collector, Scope, VersionVerdict};
 use crate::model::Version;
 
+/// What the filter is called: a change of what it drops changes it.
+pub const FILTER_NAME: &CStr = c"manxdb.old-versions.1";
+
 /// Makes a collector for every compaction, at the watermark of its start. The watermark only
 /// rises, so a compaction that started with an older one keeps more, never less.
 pub struct CollectorFactory {
@@ -55,7 +58,7 @@ impl CompactionFilterFactory for CollectorFactory {
     }
 
     fn name(&self) -> &CStr {
-        c"manxdb.old-versions.1"
+        FILTER_NAME
     }
 }
 
@@ -77,6 +80,6 @@ impl CompactionFilter for CollectorFilter {
     }
 
     fn name(&self) -> &CStr {
-        c"manxdb.old-versions.1"
+        FILTER_NAME
     }
 }

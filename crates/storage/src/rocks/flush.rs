@@ -8,8 +8,10 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use rocksdb::{IngestExternalFileOptions, SstFileWriter, properties};
+use manxdb_core::check::deep;
+use rocksdb::{IngestExternalFileOptions, ReadTier, SstFileWriter, properties};
 
+use super::progress::Progress;
 use super::store::{Frozen, Store};
 use super::{error, tombstones};
 use crate::error::StorageError;
@@ -38,6 +40,13 @@ pub fn write_out(store: &Store, frozen: &Frozen) -> Result<(), StorageError> {
     match written {
         Ok(bytes) => {
             store.flushed_bytes.fetch_add(bytes, Ordering::Relaxed);
+            // A block that cannot be read says nothing about this.
+            if let Ok(held) = Progress::read(&store.db, ReadTier::Persisted) {
+                assert_eq!(
+                    held, frozen.progress,
+                    "the sorted files say that they hold the memtable"
+                );
+            }
             Ok(())
         }
         Err(error) => {
@@ -111,6 +120,10 @@ fn put_all<F: FnMut(&[u8], Option<&[u8]>) -> Result<(), rocksdb::Error>>(
         assert!(
             key.as_slice() > LATEST_KEY,
             "the store's own record comes first in a file"
+        );
+        assert!(
+            !deep() || physical::is_prefix_of(&key, node.key()),
+            "a row is read under the key that it was written under"
         );
         node.needed(watermark, |version: Version, value: Option<&[u8]>| {
             // Versions behind the one that the file says would be given again after a restart.

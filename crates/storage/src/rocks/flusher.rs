@@ -20,6 +20,10 @@ const RETRY_BEHIND: Duration = Duration::from_millis(100);
 
 /// How often who asked for a flush waits for a compaction: a minute of such pauses.
 const BEHIND_MAX: u64 = 600;
+const _: () = assert!(
+    RETRY_BEHIND.as_millis() * BEHIND_MAX as u128 == 60_000,
+    "who asks for a flush gives up when a write would"
+);
 
 /// Where flushes stand.
 #[derive(Debug, Default)]

@@ -7,6 +7,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use manxdb_core::check::deep;
 use rocksdb::DB;
 
 use super::cursor::RocksCursor;
@@ -36,7 +37,10 @@ pub fn get_many(
     ingested: u64,
 ) -> Result<Vec<Option<Versioned>>, StorageError> {
     // One walk finds nothing that lies behind it.
-    assert!(keys.is_sorted(), "keys are given in order");
+    assert!(
+        keys.is_sorted_by(|one, next| one < next),
+        "keys are given in order, once"
+    );
     match keys {
         [first, .., last] if are_close(keys) => {
             let whole = between(first, last);
@@ -53,7 +57,11 @@ pub fn get_many(
 fn find(cursor: &mut RocksCursor<'_>, key: &[u8]) -> Result<Option<Versioned>, StorageError> {
     let (lower, upper) = physical::bounds(&KeyRange::point(key));
     cursor.go_to(&lower, upper);
-    Ok(cursor.advance()?.then(|| Versioned {
+    if !cursor.advance()? {
+        return Ok(None);
+    }
+    assert_eq!(cursor.key(), key, "a value is that of the key asked for");
+    Ok(Some(Versioned {
         version: cursor.version(),
         value: cursor.value().to_vec(),
     }))
@@ -75,6 +83,10 @@ pub fn scan_many(
         },
         [only] => only.clone(),
     };
+    assert!(
+        ranges.is_sorted_by(KeyRange::ends_before),
+        "ranges are given in order, and share no key"
+    );
     let mut cursor = MergedCursor::new(db, layers, &whole, at, Direction::Forward);
     let mut pages = Vec::with_capacity(ranges.len());
     for range in ranges {
@@ -83,6 +95,10 @@ pub fn scan_many(
         while page.len() < limit
             && let Some(entry) = cursor.next()?
         {
+            assert!(
+                !deep() || range.contains(entry.key),
+                "a page has keys of its own range alone"
+            );
             page.push((entry.key.to_vec(), entry.value.to_vec()));
         }
         assert!(page.len() <= limit, "a page is no longer than it may be");

@@ -1,8 +1,10 @@
 //! A walk over all layers at once: memtables in front of the sorted files.
 
+use std::cmp::Ordering;
 use std::ops::Bound;
-use std::sync::atomic::Ordering;
+use std::sync::atomic;
 
+use manxdb_core::check::deep;
 use rocksdb::DB;
 
 use super::cursor::RocksCursor;
@@ -127,7 +129,8 @@ impl Deletes<'_> {
     /// The next live key is `key`, or the range has none.
     fn end(&mut self, key: Option<&[u8]>) {
         let passed = &self.ranges.deletes_passed;
-        passed.fetch_add(std::mem::take(&mut self.count) as u64, Ordering::Relaxed);
+        let count = std::mem::take(&mut self.count) as u64;
+        passed.fetch_add(count, atomic::Ordering::Relaxed);
         let newer = self.newer.take();
         let Some(look) = self.look.take().filter(|_| self.looked_at >= DELETES_MIN) else {
             return;
@@ -154,6 +157,8 @@ pub struct MergedCursor<'a> {
     direction: Direction,
     /// Where ranges without live keys are noted, if they are.
     deletes: Option<Deletes<'a>>,
+    /// The last key that was met, where the order of keys is checked.
+    last: Option<Vec<u8>>,
 }
 
 impl<'a> MergedCursor<'a> {
@@ -170,6 +175,7 @@ impl<'a> MergedCursor<'a> {
             layers: Vec::new(),
             direction,
             deletes: None,
+            last: None,
         };
         if range.is_empty() {
             return cursor;
@@ -278,6 +284,21 @@ impl<'a> MergedCursor<'a> {
         }
     }
 
+    /// Each key comes once, in order, however often a walk has jumped.
+    fn assert_ahead(&mut self, found: usize) {
+        let key = self.layers[found].1.key();
+        let order = self.last.as_deref().map(|last| last.cmp(key));
+        let ahead = match self.direction {
+            Direction::Forward => Ordering::Less,
+            Direction::Reverse => Ordering::Greater,
+        };
+        assert!(
+            order.is_none_or(|order| order == ahead),
+            "a scan meets each key once, in order"
+        );
+        self.last = Some(key.to_vec());
+    }
+
     /// The next live key is that of the layer `found`; none is left without one.
     fn end_of_deletes(&mut self, found: Option<usize>) {
         if self.deletes.as_ref().is_none_or(|it| it.count == 0) {
@@ -314,13 +335,13 @@ impl<'a> MergedCursor<'a> {
                 let order = best.map(|(_, best)| layer.key().cmp(best.key()));
                 let order = match self.direction {
                     Direction::Forward => order,
-                    Direction::Reverse => order.map(std::cmp::Ordering::reverse),
+                    Direction::Reverse => order.map(Ordering::reverse),
                 };
                 match order {
                     // Hidden by a newer layer.
-                    Some(std::cmp::Ordering::Equal) => *head = Head::Spent,
-                    Some(std::cmp::Ordering::Greater) => break,
-                    None | Some(std::cmp::Ordering::Less) => {
+                    Some(Ordering::Equal) => *head = Head::Spent,
+                    Some(Ordering::Greater) => break,
+                    None | Some(Ordering::Less) => {
                         first = Some(place);
                         break;
                     }
@@ -346,6 +367,9 @@ impl Cursor for MergedCursor<'_> {
             self.step_over(first);
         };
         self.end_of_deletes(Some(found));
+        if deep() {
+            self.assert_ahead(found);
+        }
         let (_, layer) = &self.layers[found];
         Ok(layer.value().map(|value| CursorEntry {
             key: layer.key(),

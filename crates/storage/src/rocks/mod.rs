@@ -5,16 +5,21 @@
 //! the folder `rocksdb`. RocksDB's own lock on that folder keeps a second process out.
 //!
 //! ```text
+//! open     RocksDB's files, then the log behind them    open
 //! append   writer: room → log → active memtable         store, crate::memtable
 //! freeze   a full memtable waits, a new one takes over  store
 //! flush    the oldest one becomes a sorted file         flusher, flush
 //! read     active, frozen, files: the first that knows  store, point, merge, cursor, many
+//! compact  all files at once, for an operator           compact
 //! purge    no file has what was deleted or replaced     purge
+//! copy     a checkpoint while the store serves          checkpoint
 //! ```
 //!
 //! Start reading at [`RocksEngine`]; then `store`, `writer`, `flush`, `point` (the hot path),
 //! `merge`, `empty_ranges`, `filter`, `remote`.
 
+mod checkpoint;
+mod compact;
 mod cursor;
 mod empty_ranges;
 mod error;
@@ -23,6 +28,7 @@ mod flush;
 mod flusher;
 mod many;
 mod merge;
+mod open;
 mod options;
 mod point;
 mod progress;
@@ -35,35 +41,26 @@ mod store;
 mod tombstones;
 mod writer;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use manxdb_compaction_edge::{
-    DatabaseService, Pool, Service, set_compaction_listener, set_service, stop_manual_compactions,
-};
+use manxdb_compaction_edge::stop_manual_compactions;
 use parking_lot::Mutex;
-use rocksdb::checkpoint::Checkpoint;
-use rocksdb::{BottommostLevelCompaction, Cache, CompactOptions, DB, DBCompressionType, ReadTier};
+use rocksdb::Cache;
 
 use crate::engine::{Appended, Cursor, Engine};
 use crate::error::StorageError;
-use crate::log::{self, CommitLog};
+use crate::log;
 use crate::memtable::Memtable;
 use crate::model::{Direction, KeyRange, Rows, Version, Versioned, WriteBatch};
-use crate::{files, format, physical};
-use filter::CollectorFactory;
 use flusher::Flusher;
 pub use options::Options;
-use progress::Progress;
 pub use quarantine::DamagedFile;
-use quarantine::Quarantine;
 use remote::StoreService;
 pub use remote::Versions;
 use store::{FROZEN_MAX, Store};
-use tombstones::Tombstones;
-use writer::{Filling, Limits, PAUSE, Writer, until_taken};
+use writer::{Filling, PAUSE, Writer, until_taken};
 
 /// Name of this engine in the `FORMAT` file.
 pub const ENGINE_NAME: &str = "rocksdb";
@@ -98,123 +95,6 @@ struct Counters {
 }
 
 impl RocksEngine {
-    /// Opens the data directory at `directory`, making it when it is new.
-    ///
-    /// # Errors
-    /// [`StorageError::InUse`] when another process or engine holds it, [`StorageError::Format`]
-    /// when a newer release wrote it, [`StorageError::Corrupt`] when its log or catalogue of
-    /// files is damaged or misses a file, [`StorageError::Io`] and [`StorageError::Full`] from the system.
-    pub fn open(directory: &Path, options: &Options) -> Result<Self, StorageError> {
-        Self::open_with(directory, options, None)
-    }
-
-    /// As [`RocksEngine::open`]; compactions are done by `pool`, and here whenever that is better.
-    ///
-    /// # Errors
-    /// As [`RocksEngine::open`], and [`StorageError::RemoteCompaction`] when the pool cannot reach the
-    /// directory.
-    pub fn open_with(
-        directory: &Path,
-        options: &Options,
-        pool: Option<&dyn Pool>,
-    ) -> Result<Self, StorageError> {
-        log::create_folder(directory)?;
-        let data = directory.join(DATA_FOLDER);
-        let format = format::open_or_create(directory, ENGINE_NAME, &data)?;
-        let cache = Cache::new_hyper_clock_cache(options.block_cache_bytes, 0);
-        let watermark = Arc::new(AtomicU64::new(0));
-        let tombstones = Arc::new(Tombstones::default());
-        let service = pool.map(|pool| remote::serve(pool, &data, &watermark, &tombstones));
-        let service = service.transpose()?;
-        let quarantine = Arc::new(Quarantine::default());
-        let collector = || CollectorFactory::new(Arc::clone(&watermark), Arc::clone(&tombstones));
-        let settings = |compression| {
-            let mut settings = options::database(options, &cache, compression, collector());
-            if let Some(service) = &service {
-                let service: Arc<dyn DatabaseService> = Arc::clone(service);
-                let service: Arc<dyn Service> = service;
-                set_service(&mut settings, service);
-            }
-            let listener: Arc<Quarantine> = Arc::clone(&quarantine);
-            set_compaction_listener(&mut settings, listener);
-            settings
-        };
-        let (db, settings) = open_database(directory, &settings)?;
-        store::remove_half_written(&data)?;
-        if service.is_none() {
-            remote::sweep(&data);
-        }
-        files::sync(directory).map_err(|error| {
-            files::io_error(format!("cannot sync {}", directory.display()), error)
-        })?;
-        // Older releases know nothing of the log.
-        format::upgrade(directory, &format)?;
-        let jobs = options.background_jobs.max(2);
-        let store = Store::new(
-            db,
-            settings,
-            data,
-            &watermark,
-            &tombstones,
-            quarantine,
-            jobs,
-        );
-        let store = Arc::new(store);
-        let store_service = service.map(|service| StoreService::new(service, &store));
-        let flusher = Flusher::start(&store)?;
-        let writer = open_log(directory, options, &store, &flusher)?;
-        let latest = writer.filling.progress().latest;
-        tracing::info!(directory = %directory.display(), latest = latest.0, "storage opened");
-        Ok(Self {
-            flusher,
-            log_counters: writer.log_counters(),
-            writer: Mutex::new(writer),
-            store_service,
-            store,
-            directory: directory.to_owned(),
-            latest: AtomicU64::new(latest.0),
-            counters: Counters::default(),
-            statistics_enabled: options.statistics,
-            cache,
-        })
-    }
-
-    /// Writes memtables out and merges every file down, dropping the versions no reader at or
-    /// above the watermark can see. Takes as long as reading and writing the whole store.
-    ///
-    /// # Errors
-    /// [`StorageError`] when the memtable cannot be written.
-    pub fn compact(&self) -> Result<(), StorageError> {
-        self.compact_between(None, None)
-    }
-
-    /// As [`RocksEngine::compact`] for the keys of a range only.
-    ///
-    /// # Errors
-    /// [`StorageError`] when the memtable cannot be written.
-    pub fn compact_range(&self, range: &KeyRange) -> Result<(), StorageError> {
-        let (lower, upper) = physical::bounds(range);
-        if upper.as_ref().is_some_and(|upper| *upper <= lower) {
-            return Ok(());
-        }
-        self.compact_between(Some(lower), upper)
-    }
-
-    fn compact_between(
-        &self,
-        lower: Option<Vec<u8>>,
-        upper: Option<Vec<u8>>,
-    ) -> Result<(), StorageError> {
-        self.flush()?;
-        let mut options = CompactOptions::default();
-        options.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
-        options.set_exclusive_manual_compaction(true);
-        let compact = || self.store.db.compact_range_opt(lower, upper, &options);
-        self.store.quarantine.hurry(compact);
-        self.store.readers.clear();
-        Ok(())
-    }
-
     /// Writes memtables out to sorted files.
     ///
     /// # Errors
@@ -314,90 +194,6 @@ fn freeze(
     Ok(())
 }
 
-/// Opens RocksDB, without compression when the linked library has none.
-fn open_database(
-    directory: &Path,
-    settings: &impl Fn(DBCompressionType) -> rocksdb::Options,
-) -> Result<(DB, rocksdb::Options), StorageError> {
-    let data = directory.join(DATA_FOLDER);
-    let is_new = is_new(&data)?;
-    let open = |compression| {
-        let mut settings = settings(compression);
-        settings.create_if_missing(is_new);
-        DB::open(&settings, &data).map(|db| (db, settings))
-    };
-    let opened = match open(DBCompressionType::Lz4) {
-        Err(error) if error::is_missing_compression(&error) => {
-            tracing::warn!("RocksDB was built without LZ4: new files are not compressed");
-            open(DBCompressionType::None)
-        }
-        opened => opened,
-    };
-    opened.map_err(|error| error::map_open(directory, &error))
-}
-
-/// Whether RocksDB never finished opening this folder. Making a new store where one was would
-/// remove what is left of the old one.
-fn is_new(data: &Path) -> Result<bool, StorageError> {
-    if !data.exists() {
-        return Ok(true);
-    }
-    let found = files::below(data)?;
-    if found.iter().any(|path| path == Path::new("CURRENT")) {
-        return Ok(false);
-    }
-    let is_left_by_a_store = |path: &PathBuf| {
-        path.extension().is_some_and(|end| end == "sst")
-            || path.to_string_lossy().starts_with("OPTIONS-")
-    };
-    if found.iter().any(is_left_by_a_store) {
-        return Err(StorageError::Corrupt(format!(
-            "{} holds files of a store but not CURRENT, which names its catalogue: restore a backup",
-            data.display()
-        )));
-    }
-    Ok(true)
-}
-
-/// Opens the log and puts into memtables what the sorted files do not hold yet.
-///
-/// Nobody reads yet, and who will, reads at the last version or above: of each key only the newest
-/// version is kept, however often the log has it.
-fn open_log(
-    directory: &Path,
-    options: &Options,
-    store: &Store,
-    flusher: &Flusher,
-) -> Result<Writer, StorageError> {
-    let limits = Limits {
-        memtable_bytes: options.write_buffer_bytes,
-        segment_bytes: options.log_segment_bytes,
-    };
-    let held = Progress::read(&store.db, ReadTier::All)?;
-    let mut filling = Filling::new(limits, held);
-    let mut replayed = 0_u64;
-    let place = directory.join(log::FOLDER);
-    let log = CommitLog::open(
-        &place,
-        options.log_segment_bytes,
-        held.applied,
-        |end, batch| {
-            if filling.is_full(&store.layers().active) {
-                freeze(store, flusher, &mut filling, || flusher.wait(PAUSE))?;
-            }
-            filling.wrote(store.apply(&batch, Version::MAX), end);
-            replayed += 1;
-            Ok(())
-        },
-    )?;
-    assert!(
-        filling.progress().applied <= log.end(),
-        "what the memtables hold is in the log"
-    );
-    tracing::info!(batches = replayed, "log replayed");
-    Ok(Writer::new(log, filling))
-}
-
 impl Engine for RocksEngine {
     fn get(&self, key: &[u8], at: Version) -> Result<Option<Versioned>, StorageError> {
         self.store.get(key, at)
@@ -448,6 +244,11 @@ impl Engine for RocksEngine {
         );
         let latest = self.store.apply(batch, self.store.watermark());
         writer.filling.wrote(latest, end);
+        assert_eq!(
+            writer.filling.progress().latest,
+            latest,
+            "a flush says of its file what readers were told"
+        );
         let before = self.latest.swap(latest.0, Ordering::AcqRel);
         assert!(before < latest.0, "the newest version only grows");
         let bytes = size_bytes(batch);
@@ -487,34 +288,7 @@ impl Engine for RocksEngine {
     }
 
     fn checkpoint(&self, directory: &Path) -> Result<(), StorageError> {
-        let context = || format!("cannot copy the store to {}", directory.display());
-        fs::create_dir(directory).map_err(|error| files::io_error(context(), error))?;
-        let copied = self.copy_into(directory);
-        if copied.is_err() {
-            // The error that stopped the copy is the one to report.
-            let _ = fs::remove_dir_all(directory);
-        }
-        copied
-    }
-}
-
-impl RocksEngine {
-    fn copy_into(&self, directory: &Path) -> Result<(), StorageError> {
-        let context = format!("cannot copy the store to {}", directory.display());
-        let format = format::read(&self.directory)?.ok_or_else(|| {
-            StorageError::Corrupt(format!(
-                "{} lost its {} file",
-                self.directory.display(),
-                format::FILE_NAME
-            ))
-        })?;
-        self.flush()?;
-        Checkpoint::new(&self.store.db)
-            .and_then(|checkpoint| checkpoint.create_checkpoint(directory.join(DATA_FOLDER)))
-            .map_err(|error| error::map(&context, &error))?;
-        let held = self.writer.lock().end();
-        log::begin_empty(&directory.join(log::FOLDER), held)?;
-        format::write(directory, &format)
+        checkpoint::checkpoint(self, directory)
     }
 }
 

@@ -6,7 +6,8 @@ use rocksdb::{
     LogLevel, SliceTransform,
 };
 
-use super::filter::CollectorFactory;
+use super::filter::{CollectorFactory, FILTER_NAME};
+use super::store::FROZEN_MAX;
 use crate::physical;
 
 /// Sizes an operator may choose.
@@ -27,6 +28,11 @@ pub struct Options {
     /// Whether cache hits and the like are counted, at a few nanoseconds a read.
     pub statistics: bool,
 }
+
+const _: () = assert!(
+    FROZEN_MAX + 1 == 3,
+    "memory is planned for as many memtables as `write_buffer_bytes` says"
+);
 
 impl Default for Options {
     fn default() -> Self {
@@ -116,6 +122,13 @@ pub(super) const UNSAVED: [&str; 4] = [
 
 /// Options that a file of options cannot hold: whoever compacts sets them.
 pub(super) fn unsaved(database: &mut rocksdb::Options, cache: &Cache, collector: CollectorFactory) {
+    for (part, name) in [("filter", FILTER_NAME.to_str()), ("prefix", Ok(PREFIX))] {
+        let named = name.map(|name| format!("{part}: {name}"));
+        assert!(
+            named.is_ok_and(|named| UNSAVED.contains(&named.as_str())),
+            "a worker is told the {part} that it sets here"
+        );
+    }
     database.set_compaction_filter_factory(collector);
     // A point read seeks inside one prefix: filters are built over prefixes.
     let prefix = SliceTransform::create(PREFIX, prefix_of, Some(has_prefix));

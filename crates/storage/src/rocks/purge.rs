@@ -37,6 +37,10 @@ const MANIFEST_TRIES: usize = 8;
 
 /// Pauses while RocksDB removes files that it has let go of: ten seconds.
 const PAUSES_MAX: usize = 2_000;
+const _: () = assert!(
+    PAUSE.as_millis() * PAUSES_MAX as u128 == 10_000,
+    "a purge waits as long as is said of it"
+);
 
 /// As [`crate::Engine::purge`].
 pub fn purge(engine: &RocksEngine, mark: Version) -> Result<bool, StorageError> {

@@ -14,12 +14,17 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use manxdb_compaction_edge::{CORRUPTION, CompactionListener};
+use manxdb_core::check::ensure;
 use parking_lot::{Condvar, Mutex};
 
 /// How long compactions of a damaged file are held back at first,
 const HOLD: Duration = Duration::from_secs(10);
 /// and how often that is doubled: to somewhat more than ten minutes.
 const DOUBLED_MAX: u32 = 6;
+const _: () = assert!(
+    HOLD.as_secs() << DOUBLED_MAX == 640,
+    "a damaged file is read in vain every ten minutes at most"
+);
 /// Compactions held back at a time; others fail again, which costs reading.
 const HELD_MAX: u16 = 2;
 
@@ -124,6 +129,24 @@ impl Quarantine {
 }
 
 impl State {
+    /// What holds between any two calls.
+    ///
+    /// # Errors
+    /// The invariant that is broken.
+    fn check(&self) -> Result<(), String> {
+        for (name, damage) in &self.files {
+            ensure(damage.failures > 0 && !damage.why.is_empty(), || {
+                format!("no compaction of {name} has failed, which is listed as damaged")
+            })?;
+        }
+        ensure(self.held <= HELD_MAX, || {
+            format!(
+                "{} compactions are held, more than there are threads for",
+                self.held
+            )
+        })
+    }
+
     /// Until when a compaction of these files waits.
     fn until(&self, inputs: &[String]) -> Option<Instant> {
         let damaged = inputs.iter().filter_map(|name| self.files.get(name));
@@ -139,10 +162,7 @@ impl CompactionListener for Quarantine {
             return;
         }
         state.held += 1;
-        assert!(
-            state.held <= HELD_MAX,
-            "no more compactions are held than there are threads for"
-        );
+        assert_eq!(state.check(), Ok(()));
         while let Some(until) = state.until(inputs) {
             if self.changed.wait_until(&mut state, until).timed_out() {
                 break;
@@ -184,6 +204,7 @@ impl CompactionListener for Quarantine {
             let damage = state.files.entry(name.clone());
             damage.or_insert_with(Damage::new).failed(error);
         }
+        assert_eq!(state.check(), Ok(()));
     }
 }
 
@@ -217,6 +238,15 @@ mod tests {
         assert_eq!(damaged(&quarantine), inputs);
         quarantine.ended(&inputs, None);
         assert_eq!(damaged(&quarantine), [""; 0]);
+    }
+
+    #[test]
+    fn a_file_that_no_compaction_has_found_damaged_is_not_listed() {
+        let mut state = State::default();
+        let inputs = names(&["000007.sst"]);
+        assert_eq!(state.check(), Ok(()));
+        state.files.insert(inputs[0].clone(), Damage::new());
+        assert!(state.check().unwrap_err().contains("000007.sst"));
     }
 
     #[test]

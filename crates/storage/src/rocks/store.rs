@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use manxdb_compaction_edge::set_background_jobs;
+use manxdb_core::check::{deep, ensure};
 use rocksdb::DB;
 
 use super::empty_ranges::EmptyRanges;
@@ -68,6 +69,28 @@ impl Layers {
         let frozen = self.frozen.iter().map(|frozen| &frozen.memtable);
         let all = std::iter::once(&self.active).chain(frozen);
         all.filter(|memtable| !memtable.is_empty())
+    }
+
+    /// What every list of layers has.
+    ///
+    /// # Errors
+    /// The invariant that is broken.
+    pub fn check(&self) -> Result<(), String> {
+        ensure(self.frozen.len() <= FROZEN_MAX, || {
+            format!(
+                "{} memtables wait, of {FROZEN_MAX} that may",
+                self.frozen.len()
+            )
+        })?;
+        let is_newer = |one: &Frozen, next: &Frozen| next.progress.is_at_most(one.progress);
+        ensure(self.frozen.is_sorted_by(is_newer), || {
+            let progress: Vec<Progress> = self.frozen.iter().map(|it| it.progress).collect();
+            format!("a memtable goes on where the one before it ended: {progress:?}")
+        })?;
+        let is_active = |frozen: &Frozen| Arc::ptr_eq(&frozen.memtable, &self.active);
+        ensure(!self.frozen.iter().any(is_active), || {
+            "a memtable that is written out gets no more batches".to_owned()
+        })
     }
 
     fn get(&self, shared: &Shared, key: &[u8], at: Version) -> Lookup {
@@ -193,6 +216,10 @@ impl Store {
             let value = value.as_deref();
             layers.active.write(*version, key, value, watermark);
             latest = latest.max(*version);
+            assert!(
+                !deep() || layers.active.has_written(*version, key, value),
+                "a batch is read as it was written"
+            );
         }
         self.empty_ranges.written(batch);
         latest
@@ -200,25 +227,21 @@ impl Store {
 
     /// Begins a new memtable; the one so far holds the store up to `progress`.
     pub fn freeze(&self, progress: Progress) {
+        if deep() {
+            assert_eq!(self.layers().active.check(), Ok(()));
+        }
         let active = Arc::new(Memtable::new(&self.shared));
         self.layers.rcu(|layers| {
-            assert!(
-                layers.frozen.len() < FROZEN_MAX,
-                "no more memtables wait than may"
-            );
-            let before = layers.frozen.first().map(|frozen| frozen.progress);
-            assert!(
-                before.is_none_or(|before| before.is_at_most(progress)),
-                "a memtable goes on where the one before it ended"
-            );
             let memtable = Arc::clone(&layers.active);
             let mut frozen = vec![Frozen { memtable, progress }];
             frozen.extend(layers.frozen.iter().cloned());
-            Layers {
+            let layers = Layers {
                 active: Arc::clone(&active),
                 frozen,
                 ..**layers
-            }
+            };
+            assert_eq!(layers.check(), Ok(()));
+            layers
         });
         self.empty_ranges.memtable_begun();
     }

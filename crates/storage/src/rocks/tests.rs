@@ -6,11 +6,15 @@
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fs;
 use std::ops::Bound;
+
+use rocksdb::checkpoint::Checkpoint;
 
 use super::*;
 use crate::memory::MemoryEngine;
 use crate::model::Durability;
+use crate::{files, format};
 
 /// A store whose memtables are small and whose log has many files.
 struct Subject {
@@ -518,4 +522,31 @@ fn a_batch_that_is_older_than_the_store_never_reaches_the_log() {
 fn a_batch_whose_versions_go_back_never_reaches_the_log() {
     let subject = Subject::new();
     let _ = subject.engine().append(&batch(&[7, 8, 7]));
+}
+
+#[test]
+fn layers_out_of_order_are_found_out() {
+    let shared = Arc::default();
+    let memtable = || Arc::new(Memtable::new(&shared));
+    let frozen = |latest: u64| store::Frozen {
+        memtable: memtable(),
+        progress: progress::Progress {
+            latest: Version(latest),
+            applied: None,
+        },
+    };
+    let layers = |frozen: Vec<store::Frozen>| store::Layers {
+        active: memtable(),
+        frozen,
+        ingested: 0,
+        has_files: false,
+    };
+    assert_eq!(layers(vec![frozen(8), frozen(7)]).check(), Ok(()));
+    let many = layers(vec![frozen(9), frozen(8), frozen(7)]).check();
+    assert!(many.unwrap_err().contains("3 memtables wait"));
+    let backwards = layers(vec![frozen(7), frozen(8)]).check();
+    assert!(backwards.unwrap_err().contains("goes on where"));
+    let mut twice = layers(vec![frozen(8)]);
+    twice.active = Arc::clone(&twice.frozen[0].memtable);
+    assert!(twice.check().unwrap_err().contains("no more batches"));
 }

@@ -33,6 +33,10 @@ pub struct Tombstones {
 impl Tombstones {
     /// Notes the physical key of a delete.
     pub fn note(&self, physical_key: &[u8]) {
+        assert!(
+            physical::split(physical_key).is_some(),
+            "a record of the engine itself is no delete"
+        );
         let mut notes = self.notes.lock();
         if notes.len() < NOTES_MAX {
             notes.push(physical_key.to_vec());

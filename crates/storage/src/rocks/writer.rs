@@ -26,6 +26,10 @@ pub const PAUSE: Duration = Duration::from_millis(5);
 /// Tries before a write gives up: a minute of pauses. Flushes and compactions that are only
 /// behind catch up within seconds.
 const TRIES: u32 = 12_000;
+const _: () = assert!(
+    PAUSE.as_millis() * TRIES as u128 == 60_000,
+    "a write gives up after the minute that its error names"
+);
 
 /// Tries until there is a result other than a stop, which says why.
 pub fn until_taken<T>(

@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use manxdb_core::check::deep;
 use manxdb_storage::{KeyRange, Version};
 
 /// Entries of a block: few enough that finding a key is quick, many enough that whole keys and
@@ -89,10 +90,15 @@ impl RunBuilder {
             self.packed.oldest <= self.packed.newest,
             "a run has its versions between two"
         );
-        KeyRun {
+        let run = KeyRun {
             packed: Arc::new(self.packed),
             moved_to: None,
-        }
+        };
+        assert!(
+            !deep() || run.count() == run.len(),
+            "each key that is packed is read"
+        );
+        run
     }
 }
 
@@ -162,6 +168,17 @@ impl KeyRun {
     #[must_use]
     pub fn len(&self) -> usize {
         self.packed.len
+    }
+
+    /// Keys, told by reading them.
+    fn count(&self) -> usize {
+        let mut cursor = self.cursor();
+        let mut count = 0;
+        while cursor.entry().is_some() {
+            count += 1;
+            cursor.advance();
+        }
+        count
     }
 
     /// Whether there is no key.

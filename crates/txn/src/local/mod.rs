@@ -42,7 +42,6 @@ use crate::locks::LockTable;
 use crate::model::{Intent, Page, ReadSet, Reply, Snapshot};
 use crate::path::{CommitObserver, CommitPath};
 use crate::procedure::{Call, OneShard, Registry, Values};
-use crate::ranges::is_empty;
 use crate::run_procedure::run_attempts;
 use crate::waiter::Waiter;
 
@@ -395,6 +394,11 @@ impl LocalPath {
         if let Some(reason) = &order.broken {
             return Err(StorageError::ReadOnly(reason.clone()));
         }
+        let last = batch.writes.last().map(|(version, ..)| *version);
+        assert!(
+            last <= Some(order.assigned),
+            "nothing is written under a version that was not given"
+        );
         let appended = self.engine.append(batch);
         match &appended {
             Ok(appended) => {
@@ -427,7 +431,7 @@ impl LocalPath {
         limit: usize,
     ) -> Result<Page, TxnError> {
         let mut page = Page::new();
-        if limit == 0 || is_empty(range) {
+        if limit == 0 || range.is_empty() {
             return Ok(page);
         }
         let mut cursor = self.engine.scan(range, at, direction)?;

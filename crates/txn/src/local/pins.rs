@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use manxdb_core::check::{deep, ensure};
 use manxdb_storage::Version;
 use parking_lot::{Mutex, RwLock};
 
@@ -90,6 +91,28 @@ impl Pins {
         self.current.read().version
     }
 
+    /// What holds at any moment.
+    ///
+    /// # Errors
+    /// The invariant that is broken.
+    fn check(&self) -> Result<(), String> {
+        // Both are kept from moving while the pins are looked at.
+        let (current, ordered) = (self.current.read(), self.ordered.read());
+        let (shown, written) = (current.version, ordered.version);
+        ensure(shown <= written, || {
+            format!("{shown:?} is shown, and only {written:?} is written")
+        })?;
+        let live = self.live.lock();
+        for version in [shown, written] {
+            ensure(live.contains_key(&version), || {
+                format!("new snapshots look at {version:?}, which is not pinned")
+            })?;
+        }
+        ensure(live.values().all(|pins| *pins > 0), || {
+            format!("a version without pins is kept: {live:?}")
+        })
+    }
+
     /// Makes `version` the one that new snapshots see, unless they see a newer one.
     pub(super) fn publish(&self, version: Version) {
         let shown = Self::advance(
@@ -101,6 +124,9 @@ impl Pins {
             !shown || self.ordered.read().version >= version,
             "what is published has its place in the order"
         );
+        if deep() {
+            assert_eq!(self.check(), Ok(()));
+        }
     }
 
     /// Says that everything up to `version` is written, in the order of versions.
@@ -148,6 +174,22 @@ mod tests {
     fn publish(pins: &Pins, version: u64) {
         pins.order(Version(version));
         pins.publish(Version(version));
+    }
+
+    #[test]
+    fn a_version_that_snapshots_look_at_and_nobody_pins_is_found_out() {
+        let pins = Pins::new(Version(3));
+        pins.order(Version(5));
+        assert_eq!(pins.check(), Ok(()));
+        pins.live.lock().insert(Version(4), 0);
+        assert!(pins.check().unwrap_err().contains("without pins"));
+        pins.live.lock().remove(&Version(4));
+        let pin = pins.live.lock().remove(&Version(5));
+        assert!(pins.check().unwrap_err().contains("is not pinned"));
+        pins.live.lock().insert(Version(5), pin.unwrap());
+        let ahead = VersionPin::new(Version(7), &pins.live);
+        *pins.current.write() = ahead;
+        assert!(pins.check().unwrap_err().contains("only"));
     }
 
     #[test]

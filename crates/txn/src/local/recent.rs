@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use manxdb_core::check::{deep, ensure};
 use manxdb_storage::{KeyRange, Version};
 
 use crate::keys::KeyRun;
 use crate::model::ReadSet;
-use crate::ranges::{as_slice, is_empty};
+use crate::ranges::as_slice;
 
 type Key = Arc<[u8]>;
 
@@ -68,6 +69,41 @@ impl Recent {
         }
     }
 
+    /// What holds between any two calls.
+    ///
+    /// # Errors
+    /// The invariant that is broken.
+    fn check(&self) -> Result<(), String> {
+        let versions = self.log.iter().map(|(version, _)| *version);
+        ensure(versions.is_sorted(), || {
+            "writes are noted in the order of their versions".to_owned()
+        })?;
+        let oldest = self.log.front().map(|(oldest, _)| *oldest);
+        ensure(oldest.is_none_or(|oldest| oldest > self.floor), || {
+            format!(
+                "{oldest:?} is noted, and all up to {:?} forgotten",
+                self.floor
+            )
+        })?;
+        // Later entries replace earlier ones of their keys.
+        let last: BTreeMap<&Key, Version> = self.log.iter().map(|(at, key)| (key, *at)).collect();
+        let keys = last.len();
+        ensure(
+            last.into_iter()
+                .eq(self.last.iter().map(|(key, at)| (key, *at))),
+            || format!("{} keys are noted of {keys}", self.last.len()),
+        )?;
+        let newest = self.runs.iter().map(KeyRun::newest);
+        ensure(newest.clone().is_sorted(), || {
+            format!("runs are in order: {:?}", newest.collect::<Vec<_>>())
+        })?;
+        let single: usize = self.log.iter().map(|(_, key)| entry_bytes(key)).sum();
+        let packed: usize = self.runs.iter().map(KeyRun::size_bytes).sum();
+        ensure(single + packed == self.bytes, || {
+            format!("{} bytes are counted of {single} and {packed}", self.bytes)
+        })
+    }
+
     /// Whether `key` was written after `since`, as far as can be told.
     pub(super) fn key_changed(&self, key: &[u8], since: Version) -> bool {
         since < self.floor
@@ -82,7 +118,7 @@ impl Recent {
         if since < self.floor {
             return true;
         }
-        if is_empty(range) {
+        if range.is_empty() {
             return false;
         }
         let bounds = (as_slice(&range.start), as_slice(&range.end));
@@ -236,6 +272,9 @@ impl Recent {
                 None => self.last.remove(&key),
             };
         }
+        if deep() {
+            assert_eq!(self.check(), Ok(()));
+        }
     }
 
     /// Forgets what no snapshot at or above `oldest` needs. What takes too much is packed, and
@@ -317,6 +356,9 @@ impl Recent {
             .partition_point(|other| other.newest() <= run.newest());
         self.runs.insert(place, run);
         self.merge_smallest(visible);
+        if deep() {
+            assert_eq!(self.check(), Ok(()));
+        }
         true
     }
 
@@ -370,6 +412,30 @@ mod tests {
             recent.stage(Version(*version), key.as_bytes(), &mut Undo::default());
         }
         recent
+    }
+
+    #[test]
+    fn an_index_that_misses_a_write_is_found_out() {
+        let faults: [(fn(&mut Recent), &str); 6] = [
+            (|it| drop(it.last.pop_first()), "1 keys are noted of 2"),
+            (|it| drop(it.log.pop_back()), "2 keys are noted of 1"),
+            (|it| it.log.swap(0, 1), "in the order of their versions"),
+            (|it| it.floor = Version(2), "forgotten"),
+            (|it| it.bytes += 1, "bytes are counted"),
+            (|it| it.runs.swap(0, 1), "runs are in order"),
+        ];
+        for (fault, name) in faults {
+            let mut recent = recent_with(&[(2, "a"), (5, "b")]);
+            for version in [6, 7] {
+                let run = KeyRun::pack(Version(version), [(&b"c"[..], Version(version))]);
+                recent.bytes += run.size_bytes();
+                recent.runs.push_back(run);
+            }
+            assert_eq!(recent.check(), Ok(()));
+            fault(&mut recent);
+            let found = recent.check().unwrap_err();
+            assert!(found.contains(name), "{found}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The holders and the queue of one key.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -53,6 +53,17 @@ impl Entry {
         assert!(
             self.queue().all(|ticket| !ticket.is_granted()),
             "who is granted a lock waits no more"
+        );
+        let has = |ticket: &Arc<Ticket>| self.held_strength(ticket.owner) >= Some(ticket.strength);
+        assert!(
+            !self.queue().any(has),
+            "who has a lock waits for a stronger one only"
+        );
+        let waiting: BTreeSet<TxnId> = self.queue().map(|ticket| ticket.owner).collect();
+        assert_eq!(
+            waiting.len(),
+            self.queue().count(),
+            "an owner waits for a lock once"
         );
         let next = self.queue().next();
         let is_stuck = next.is_some_and(|next| self.holders_allow(next.owner, next.strength));

@@ -134,6 +134,9 @@ impl LockTable {
                 return Ok(Request::Granted);
             }
             entry.enqueue(Arc::clone(&ticket));
+            if deep() {
+                entry.check();
+            }
         }
         let other = waiting.insert(owner, Arc::clone(&ticket));
         // Else a cycle through the other one would not be seen.

@@ -43,10 +43,17 @@ impl Writer {
 
     pub(super) fn reads(&mut self, reads: &ReadSet) {
         self.number(reads.points.len() as u64);
+        let mut written = 0;
         for (key, at) in reads.points.iter() {
             self.bytes(&key);
             self.number(at.0);
+            written += 1;
         }
+        assert_eq!(
+            written,
+            reads.points.len(),
+            "as many keys follow as a reader takes"
+        );
         self.number(reads.ranges.len() as u64);
         for (range, at) in &reads.ranges {
             self.bound(&range.start);

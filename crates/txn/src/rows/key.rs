@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use manxdb_core::check::deep;
+
 /// Longest key without an allocation of its own.
 const INLINE_MAX: usize = 23;
 const _: () = assert!(
@@ -22,14 +24,19 @@ pub(super) enum RowKey {
 impl RowKey {
     pub(super) fn new(key: &[u8]) -> Self {
         let mut bytes = [0; INLINE_MAX + 1];
-        match u8::try_from(key.len()) {
+        let made = match u8::try_from(key.len()) {
             Ok(length) if key.len() <= INLINE_MAX => {
                 bytes[..key.len()].copy_from_slice(key);
                 bytes[INLINE_MAX] = length;
                 Self::Inline(bytes)
             }
             _ => Self::Heap(key.into()),
-        }
+        };
+        assert!(
+            !deep() || made.as_slice() == key,
+            "a key is ordered by all its bytes"
+        );
+        made
     }
 
     pub(super) fn as_slice(&self) -> &[u8] {

@@ -1,6 +1,6 @@
 //! What one replica changed, over what was there from the start.
 
-use manxdb_core::check::deep;
+use manxdb_core::check::{deep, ensure};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt::{self, Debug, Formatter};
@@ -53,6 +53,28 @@ impl Rows {
         }
     }
 
+    /// What holds between any two changes.
+    ///
+    /// # Errors
+    /// The invariant that is broken.
+    pub fn check(&self) -> Result<(), String> {
+        let digests = self.changes().map(|(key, value)| digest_of(key, value));
+        let digest = digests.fold(0, u64::wrapping_add);
+        ensure(digest == self.digest, || {
+            format!(
+                "the digest is {} of {} changes",
+                self.digest,
+                self.changed.len()
+            )
+        })?;
+        let is_hidden = |key: &[u8]| self.base.get(key).is_some();
+        let mut deleted = self.changes().filter(|(_, value)| value.is_none());
+        // Else replicas with equal rows would have unequal digests.
+        ensure(deleted.all(|(key, _)| is_hidden(key)), || {
+            "a row that was never there is deleted".to_owned()
+        })
+    }
+
     /// Forgets all changes.
     pub fn clear(&mut self) {
         self.changed.clear();
@@ -72,7 +94,7 @@ impl Rows {
     #[must_use]
     pub fn scan(&self, range: &KeyRange, direction: Direction, limit: usize) -> Page {
         let mut page = Page::new();
-        if is_empty(range) {
+        if range.is_empty() {
             return page;
         }
         let changed = self.changed_in(range, direction);
@@ -182,18 +204,6 @@ impl Rows {
     }
 }
 
-/// Whether a map would refuse the bounds, or find nothing between them.
-fn is_empty(range: &KeyRange) -> bool {
-    match (&range.start, &range.end) {
-        (Bound::Included(start), Bound::Included(end)) => start > end,
-        (
-            Bound::Included(start) | Bound::Excluded(start),
-            Bound::Included(end) | Bound::Excluded(end),
-        ) => start >= end,
-        _ => false,
-    }
-}
-
 /// The base's rows of a range, asked for in pages: rows that are hidden count for no limit.
 struct BasePages<'a> {
     base: &'a dyn Base,
@@ -236,7 +246,7 @@ impl<'a> BasePages<'a> {
                     Direction::Reverse => self.range.end = beyond,
                 }
             }
-            self.is_at_end |= is_empty(&self.range);
+            self.is_at_end |= self.range.is_empty();
             self.page = page.into_iter();
             self.next = self.page.next();
         }
@@ -303,6 +313,19 @@ mod tests {
                 Direction::Reverse => rows.rev().take(limit).collect(),
             }
         }
+    }
+
+    #[test]
+    fn a_digest_of_other_rows_and_a_delete_of_none_are_found_out() {
+        let mut rows = Rows::new(Arc::new(Map(BTreeMap::from([(vec![1], vec![1])]))));
+        rows.write([1], None);
+        rows.write([2], Some(vec![2]));
+        assert_eq!(rows.check(), Ok(()));
+        rows.digest += 1;
+        assert!(rows.check().unwrap_err().contains("of 2 changes"));
+        rows.digest = digest_of(&[3], None);
+        rows.changed = BTreeMap::from([(RowKey::new(&[3]), None)]);
+        assert!(rows.check().unwrap_err().contains("never there"));
     }
 
     fn key() -> impl Strategy<Value = Vec<u8>> {

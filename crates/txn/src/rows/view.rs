@@ -1,5 +1,6 @@
 //! The rows one piece sees.
 
+use manxdb_core::check::deep;
 use manxdb_storage::{Direction, KeyRange};
 
 use super::Rows;
@@ -28,12 +29,17 @@ pub fn run_piece(
     inputs: &Values,
     rows: &mut Rows,
 ) -> Result<Values, ProcedureError> {
+    let before = rows.digest();
     let touches = procedure.touches(piece, args);
     let mut view = PieceRows::new(rows, placement, piece.shard).keep_within(touches);
     let given = procedure.run(piece, args, inputs, &mut view);
     let given = given.and_then(|given| as_planned(piece, given));
     if given.is_err() {
         view.undo();
+        assert_eq!(rows.digest(), before, "a piece that fails leaves no trace");
+        if deep() {
+            assert_eq!(rows.check(), Ok(()));
+        }
     }
     given
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use manxdb_storage::{Direction, KeyRange};
 
-use crate::ranges::{as_slice, is_empty};
+use crate::ranges::as_slice;
 
 /// A buffered write; `None` deletes. Boxed, because a large transaction holds a million of them.
 pub(super) type Write = Option<Box<[u8]>>;
@@ -36,7 +36,7 @@ impl WriteBuffer {
 
     /// The next own write of `range` in `direction`.
     pub(super) fn first(&self, range: &KeyRange, direction: Direction) -> Option<(&[u8], &Write)> {
-        if self.writes.is_empty() || is_empty(range) {
+        if self.writes.is_empty() || range.is_empty() {
             return None;
         }
         let bounds = (as_slice(&range.start), as_slice(&range.end));

@@ -88,7 +88,11 @@ impl Transaction {
                 Ok(is_granted)
             }
             Err(TxnError::WouldWait) => {
-                self.inner.borrow_mut().pending = Some(ticket);
+                let other = self.inner.borrow_mut().pending.replace(ticket);
+                assert!(
+                    other.is_none(),
+                    "a transaction waits for one lock at a time"
+                );
                 Err(TxnError::WouldWait)
             }
             // Granted in the last moment: hold it, so that it is released at the end.
@@ -142,7 +146,22 @@ impl Transaction {
         {
             held.push(Arc::clone(ticket.key()));
         }
+        let last = held.last().filter(|_| deep()).map(Arc::clone);
         table.release(self.id, held);
+        assert!(
+            last.is_none_or(|last| !table.holds(self.id, &last, Strength::Shared)),
+            "a lock that is given back is another's to take"
+        );
+    }
+
+    /// Whether `key` is this transaction's as strongly as that, where there are locks.
+    pub(super) fn is_locked(&self, key: &[u8], strength: Strength) -> bool {
+        #[cfg(feature = "mutants")]
+        if self.mutants.get().skip_locks {
+            return true;
+        }
+        let table = self.path.locks();
+        table.is_none_or(|table| table.holds(self.id, key, strength))
     }
 
     /// Reads `key` under a lock, at the newest state the level allows.
@@ -196,6 +215,11 @@ impl Transaction {
                 }
                 continue;
             }
+            let is_locked = |(key, _): &(Vec<u8>, Vec<u8>)| self.is_locked(key, strength);
+            assert!(
+                !deep() || page.iter().all(is_locked),
+                "a row that a locking read gives is locked"
+            );
             self.record_locked(&page, seen, direction, patience, &at);
             return Ok(page);
         }

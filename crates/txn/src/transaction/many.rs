@@ -109,6 +109,10 @@ impl Transaction {
         limit: usize,
         mode: ReadMode,
     ) -> Result<Vec<Page>, TxnError> {
+        assert!(
+            ranges.is_sorted_by(KeyRange::ends_before),
+            "ranges are given in order, and share no key"
+        );
         let forward = Direction::Forward;
         if mode.locks() || ranges.len() < 2 || limit == 0 {
             let scan = |range| self.scan(range, forward, limit, mode);

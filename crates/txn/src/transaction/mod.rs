@@ -17,6 +17,7 @@ mod used;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+use manxdb_core::check::deep;
 use manxdb_storage::{Direction, Durability, KeyRange, Version};
 
 pub use self::locking::rest_behind;
@@ -340,7 +341,12 @@ impl Transaction {
         if !is_own {
             self.lock(&key, Strength::Exclusive, Patience::Wait)?;
         }
-        self.inner.borrow_mut().writes.put(key, write);
+        let mut inner = self.inner.borrow_mut();
+        inner.writes.put(key, write);
+        assert!(
+            inner.writes.bytes() <= size_bytes,
+            "a write takes no more than was admitted"
+        );
         Ok(())
     }
 
@@ -475,6 +481,15 @@ impl Transaction {
         writes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
         durability: Durability,
     ) -> Intent {
+        assert!(
+            writes.is_sorted_by(|(one, _), (next, _)| one < next),
+            "an intent writes each key once, in order"
+        );
+        let is_locked = |(key, _): &(Vec<u8>, _)| self.is_locked(key, Strength::Exclusive);
+        assert!(
+            !deep() || writes.iter().all(is_locked),
+            "a row is locked until its write has its place in the commit order"
+        );
         Intent {
             txn: self.id,
             isolation: self.isolation,

@@ -70,6 +70,10 @@ impl<'a> Committed<'a> {
 
 /// Removes from `range` everything up to `key` in walking order, `key` included.
 pub(super) fn cut_behind(range: &mut KeyRange, key: &[u8], direction: Direction) {
+    assert!(
+        !deep() || range.contains(key),
+        "a walk goes on behind a key of its range"
+    );
     let behind = Bound::Excluded(key.to_vec());
     match direction {
         Direction::Forward => range.start = behind,
@@ -174,6 +178,10 @@ impl Transaction {
             assert!(
                 merged.windows(2).all(is_in_order),
                 "rows come in order, each once"
+            );
+            assert!(
+                merged.iter().all(|(key, _)| range.contains(key)),
+                "rows are those of the range that was asked for"
             );
         }
         Ok(merged)

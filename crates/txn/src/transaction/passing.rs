@@ -9,6 +9,7 @@
 
 use std::ops::Bound;
 
+use manxdb_core::check::deep;
 use manxdb_storage::{Direction, KeyRange};
 
 use super::locking::LOOKS_MAX;
@@ -16,7 +17,6 @@ use super::page::cut_behind;
 use super::{Patience, ReadMode, Strength, Transaction};
 use crate::error::TxnError;
 use crate::model::{IsolationLevel, Page, Snapshot};
-use crate::ranges::is_empty;
 use crate::waiter::resolve;
 
 /// Rows that one REPEATABLE READ transaction may pass by, each of which cuts a range in two that is
@@ -129,6 +129,11 @@ impl Transaction {
             if self.found_changed(&found, &gaps, &at)? {
                 continue;
             }
+            let is_locked = |(key, _): &(Vec<u8>, Vec<u8>)| self.is_locked(key, lock.0);
+            assert!(
+                !deep() || found.entries.iter().all(is_locked),
+                "what is wanted is locked, whatever was passed by"
+            );
             let mut inner = self.inner.borrow_mut();
             if !gaps.is_empty() {
                 inner.passed += found.passed.len();
@@ -305,7 +310,7 @@ fn between(mut range: KeyRange, passed: &[Vec<u8>], direction: Direction) -> Vec
         cut_behind(&mut range, key, direction);
     }
     parts.push(range);
-    parts.retain(|part| !is_empty(part));
+    parts.retain(|part| !part.is_empty());
     parts
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use manxdb_core::check::{deep, ensure};
 use manxdb_storage::{Direction, KeyRange, Version};
 
 use super::used::{USED_MAX, Used, UsedPart};
@@ -100,6 +101,36 @@ impl Recorded {
         self.ranges.push((range, at));
     }
 
+    /// What holds between any two reads.
+    ///
+    /// # Errors
+    /// The invariant that is broken.
+    fn check(&self) -> Result<(), String> {
+        ensure(self.points.len() <= LOOSE_MAX, || {
+            format!("{} points are not packed", self.points.len())
+        })?;
+        let is_larger = |one: &KeyRun, next: &KeyRun| one.len() > 2 * next.len();
+        ensure(self.runs.is_sorted_by(is_larger), || {
+            let keys: Vec<usize> = self.runs.iter().map(KeyRun::len).collect();
+            format!("each run has twice the keys of the next: {keys:?}")
+        })?;
+        let ranges_max = self.ranges_max.max(RANGES_MAX);
+        ensure(self.ranges.len() <= ranges_max, || {
+            format!("{} ranges are kept, of {ranges_max}", self.ranges.len())
+        })?;
+        let has_read = [self.points.len(), self.runs.len(), self.ranges.len()];
+        ensure(self.pin.is_some() || has_read == [0; 3], || {
+            format!("what was read may be forgotten before it is validated: {has_read:?}")
+        })?;
+        for (key, point) in &self.points {
+            let readers = point.used.as_ref().map_or(1, Vec::len);
+            ensure((1..=USED_MAX).contains(&readers), || {
+                format!("{readers} readers use parts of {}", key.escape_ascii())
+            })?;
+        }
+        Ok(())
+    }
+
     fn pin(&mut self, at: &Snapshot) {
         self.pin.get_or_insert_with(|| at.clone());
     }
@@ -138,6 +169,9 @@ impl Recorded {
 
     /// As the intent carries it, and the pin of the first read.
     pub(super) fn into_read_set(self) -> (ReadSet, Option<Snapshot>) {
+        if deep() {
+            assert_eq!(self.check(), Ok(()));
+        }
         let points = self.points.into_iter().map(|(key, point)| (key, point.at));
         let reads = ReadSet {
             points: ReadPoints::new(points.collect(), self.runs),
@@ -234,6 +268,45 @@ mod tests {
         Snapshot {
             version: Version(version),
             pin: None,
+        }
+    }
+
+    #[test]
+    fn reads_that_are_kept_wrongly_are_found_out() {
+        let point = |used: Option<Used>| Point {
+            at: Version(4),
+            used,
+        };
+        let run = |keys: u8| {
+            let keys: Vec<[u8; 1]> = (0..keys).map(|key| [key]).collect();
+            KeyRun::pack(Version(4), keys.iter().map(|key| (&key[..], Version(4))))
+        };
+        let faults: [(fn(&mut Recorded), &str); 2] = [
+            (|it| it.pin = None, "may be forgotten"),
+            (
+                |it| it.ranges = vec![(KeyRange::all(), Version(4)); RANGES_MAX + 1],
+                "ranges are kept",
+            ),
+        ];
+        let mut recorded = Recorded::default();
+        assert_eq!(recorded.check(), Ok(()));
+        recorded.point(b"a", &at(4));
+        assert_eq!(recorded.check(), Ok(()));
+        recorded.runs = vec![run(5), run(2)];
+        assert_eq!(recorded.check(), Ok(()));
+        recorded.runs.swap(0, 1);
+        assert!(recorded.check().unwrap_err().contains("twice the keys"));
+        recorded.runs.clear();
+        recorded
+            .points
+            .insert(b"b".to_vec(), point(Some(Vec::new())));
+        assert!(recorded.check().unwrap_err().contains("0 readers"));
+        recorded.points.remove(&b"b"[..]);
+        for (fault, name) in faults {
+            fault(&mut recorded);
+            let found = recorded.check().unwrap_err();
+            assert!(found.contains(name), "{found}");
+            recorded.pin = Some(at(4));
         }
     }
 

@@ -19,6 +19,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Once};
 use std::time::Instant;
 
+use manxdb_core::last_failure::LastFailure;
 use manxdb_jobs::client::ClientOptions;
 use manxdb_jobs::job::{AttemptId, DatabaseId, JobId, LocalReason, SessionId, Zone};
 use manxdb_jobs::message::OutputVerdict;
@@ -104,8 +105,8 @@ pub struct Remote {
     counts: Counts,
     jobs: Mutex<Jobs>,
     emptied: Once,
-    /// The last reason for which a job of a column family stayed local.
-    said: Mutex<BTreeMap<String, String>>,
+    /// For which reason the last job of a column family stayed local.
+    stayed: Mutex<BTreeMap<String, LastFailure>>,
     sight: Sight,
     watch: Mutex<Option<Watch>>,
     // Dropped last: the other fields send through them.
@@ -160,7 +161,7 @@ impl Remote {
             counts: Counts::default(),
             jobs: Mutex::default(),
             emptied: Once::new(),
-            said: Mutex::default(),
+            stayed: Mutex::default(),
             sight: Sight::default(),
             watch: Mutex::default(),
             _actor: actor,
@@ -181,9 +182,9 @@ impl Remote {
     /// Whether the reason differs from the column family's last one: a database that can never use
     /// the pool logs this once.
     fn is_news(&self, family: &str, why: &str) -> bool {
-        let mut said = self.said.lock();
-        let before = said.insert(family.to_owned(), why.to_owned());
-        before.is_none_or(|before| before != why)
+        let mut stayed = self.stayed.lock();
+        let last = stayed.entry(family.to_owned()).or_default();
+        last.failed(why).is_some()
     }
 
     /// Removes what attempts of earlier times left. Not before RocksDB has locked the database:

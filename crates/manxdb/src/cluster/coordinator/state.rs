@@ -161,10 +161,6 @@ impl RecordStore for StateWriter {
 }
 
 #[cfg(test)]
-#[path = "../../../../etcd/tests/common/etcd.rs"]
-mod real;
-
-#[cfg(test)]
 mod tests {
     use std::time::Instant;
 
@@ -172,8 +168,8 @@ mod tests {
     use manxdb_curp::ids::{Epoch, View, Wlv};
     use manxdb_etcd::api::TxnRequest;
     use manxdb_etcd::{Etcd as Client, delete};
+    use manxdb_test_etcd::Etcd;
 
-    use super::real::Etcd;
     use super::*;
 
     const PREFIX: &str = "/coordinators/c1";

@@ -4,6 +4,7 @@
 
 use manxdb_core::LocalTime;
 
+use super::jobs::Job;
 use super::{Control, Step};
 use crate::job::{JobId, LocalReason, WorkerId};
 use crate::message::Message;
@@ -62,6 +63,10 @@ impl Control {
             let Some(id) = super::choice::least_urgent(self, limit) else {
                 return;
             };
+            assert!(
+                self.jobs.get(&id).is_some_and(Job::is_waiting),
+                "what runs is not sent home for what waits: {id}"
+            );
             self.go_local(id, LocalReason::Overloaded);
             waiting -= 1;
         }

@@ -204,6 +204,20 @@ impl Rejoin {
     }
 }
 
+impl Rejoin {
+    fn check_wanted(&self, by: u64) -> Result<(), String> {
+        ensure(self.wanted == Some(by), || {
+            format!("it takes the slot behind {by} and wants {:?}", self.wanted)
+        })?;
+        ensure(by > self.owner.after, || {
+            format!(
+                "it goes on behind {by}, and was there after {}",
+                self.owner.after
+            )
+        })
+    }
+}
+
 impl Machine for Rejoin {
     type Output = Back;
 
@@ -263,10 +277,17 @@ impl Machine for Rejoin {
             Phase::Begun => Ok(()),
             Phase::Learning(work) => work.check(),
             Phase::Looking(work) => work.check(),
-            Phase::Swapping(by, _) | Phase::Raising(by, _) | Phase::Asking(by, _) => {
-                ensure(self.wanted == Some(*by), || {
-                    format!("it takes the slot behind {by} and wants {:?}", self.wanted)
-                })
+            Phase::Swapping(by, work) => {
+                self.check_wanted(*by)?;
+                work.check()
+            }
+            Phase::Raising(by, work) => {
+                self.check_wanted(*by)?;
+                work.check()
+            }
+            Phase::Asking(by, work) => {
+                self.check_wanted(*by)?;
+                work.check()
             }
         }
     }

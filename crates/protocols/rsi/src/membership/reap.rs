@@ -108,6 +108,10 @@ impl RecoveryCoordinator {
 
     fn free(&mut self, owner: Owner, recovered: Recovered) -> MembershipAction {
         let last = recovered.last.sequence.max(owner.after);
+        assert_eq!(
+            recovered.last.thread, owner.thread,
+            "a place is freed behind the last transaction of its own thread"
+        );
         let (over, free) = (ClientSlot::Over(owner.after), ClientSlot::Free(last));
         let swap = self.ward.client_slots.swap(owner.thread, over, free);
         self.ask(MembershipDeed::Free(owner), vec![swap])

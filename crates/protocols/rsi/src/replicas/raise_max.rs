@@ -1,5 +1,7 @@
 //! Words that only ever go up, raised wherever they are less.
 
+use std::collections::BTreeSet;
+
 use manxdb_core::check::ensure;
 use manxdb_fabric::{Address, Fault, Operation, OperationOutcome};
 
@@ -55,6 +57,14 @@ impl Machine for RaiseMax {
         };
         ensure(self.swaps.iter().all(goes_up), || {
             "words are swapped upwards".to_owned()
+        })?;
+        let places = self.swaps.iter().map(|swap| match swap {
+            Operation::CompareSwap { at, .. } => Some(*at),
+            _ => None,
+        });
+        let places: BTreeSet<Option<Address>> = places.collect();
+        ensure(places.len() == self.swaps.len(), || {
+            format!("a word is to become two things: {:?}", self.swaps)
         })
     }
 }

@@ -383,6 +383,29 @@ impl Machine for Refill {
         ensure(self.records.iter().all(is_behind), || {
             format!("records are copied up to {:#x}", self.next)
         })?;
+        ensure(self.next.is_multiple_of(WORD), || {
+            format!("what was looked at ends within a word, at {:#x}", self.next)
+        })?;
+        let is_of_words = matches!(self.phase, Phase::Words | Phase::Copying);
+        ensure(self.records.is_empty() || !is_of_words, || {
+            format!("{:?} of a region of records", self.phase)
+        })?;
+        let is_seen = |record: &Record| matches!(record.state, State::Seen(_));
+        let may_be_seen = matches!(self.phase, Phase::Locking);
+        ensure(may_be_seen || !self.records.iter().any(is_seen), || {
+            format!(
+                "a record that was looked at is not locked in {:?}",
+                self.phase
+            )
+        })?;
+        let is_copied = |record: &Record| matches!(record.state, State::Copied(_));
+        let may_be_copied = matches!(self.phase, Phase::Writing | Phase::Unlocking);
+        ensure(may_be_copied || !self.records.iter().any(is_copied), || {
+            format!(
+                "the lock of a copied record is forgotten in {:?}",
+                self.phase
+            )
+        })?;
         let has_lock = |record: &Record| matches!(record.state, State::Locked);
         let may_lock = matches!(self.phase, Phase::Reading);
         ensure(may_lock || !self.records.iter().any(has_lock), || {

@@ -22,7 +22,9 @@
 //! A snapshot that does not include the bound that its client heeds would find keys missing, so it
 //! is too old for anything ([`super::Transaction`]).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+
+use manxdb_core::check::ensure;
 
 use crate::abort::Abort;
 use crate::change::Change;
@@ -149,6 +151,22 @@ impl Collector {
         self
     }
 
+    /// What holds between any two steps.
+    ///
+    /// # Errors
+    /// The invariant that is broken.
+    fn check(&self) -> Result<(), String> {
+        let number = |bound: &Option<Bound>| bound.as_ref().map(|bound| bound.number);
+        let (agreed, proposed) = (number(&self.agreed), number(&self.proposed));
+        ensure(proposed.is_none() || proposed > agreed, || {
+            format!("bound {proposed:?} is proposed, and {agreed:?} agreed")
+        })?;
+        let places: BTreeSet<_> = self.nodes.iter().map(|(_, place)| place).collect();
+        ensure(places.len() == self.nodes.len(), || {
+            format!("a node is taken out of the tree once: {:?}", self.nodes)
+        })
+    }
+
     /// Proposes what is there by now as the bound, unless one is proposed already.
     ///
     /// # Errors
@@ -203,6 +221,7 @@ impl Collector {
             );
             (self.agreed, self.proposed) = (Some(bound), None);
         }
+        assert_eq!(self.check(), Ok(()));
         Ok(is_agreed)
     }
 
@@ -304,6 +323,7 @@ impl Collector {
         if let Some(stamp) = client.commit_alone(changes).await? {
             self.nodes.push_back((stamp, place));
         }
+        assert_eq!(self.check(), Ok(()));
         Ok(())
     }
 

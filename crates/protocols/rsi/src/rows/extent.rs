@@ -43,6 +43,12 @@ impl Extent {
         self.each * self.count
     }
 
+    /// Where its memory begins.
+    #[must_use]
+    pub fn begin(&self) -> Address {
+        self.base
+    }
+
     /// Where the memory behind it begins.
     #[must_use]
     pub fn end(&self) -> Address {

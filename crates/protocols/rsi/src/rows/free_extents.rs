@@ -9,6 +9,8 @@
 //! On disk a free-extent record is a record like any other, and what a client enters comes behind what it has
 //! drawn. A free-extent record that is restored has what no leaf leads to.
 
+use manxdb_core::check::deep;
+
 use crate::abort::Abort;
 use crate::block::Layout;
 use crate::change::Change;
@@ -117,6 +119,11 @@ impl Content {
         words.flat_map(u64::to_le_bytes).collect()
     }
 
+    /// Whether both have the same places, in whatever pieces.
+    fn is_equal(&self, other: &Self) -> bool {
+        self.records.left().eq(other.records.left()) && self.nodes.left().eq(other.nodes.left())
+    }
+
     fn add(&mut self, (records, nodes): (Extent, Extent)) {
         self.records.add(records);
         self.nodes.add(nodes);
@@ -217,6 +224,11 @@ impl<C: Carrier> Client<C> {
         let before = content.value();
         let drawn = content.draw(lacking);
         let value = content.value();
+        let read = || Content::parse(self.keyspace, &value);
+        assert!(
+            !deep() || read().is_some_and(|read| read.is_equal(&content)),
+            "what is left is read as it was written: {content:?}"
+        );
         #[cfg(feature = "mutants")]
         let value = match self.session.mutant {
             Some(Mutant::UsesWhatIsInTheFreeExtentRecord) => before,

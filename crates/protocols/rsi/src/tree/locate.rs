@@ -247,6 +247,19 @@ impl Machine for Locate {
                 self.expected
             )
         })?;
+        let passed = self
+            .above
+            .iter()
+            .find(|above| self.seek.is_behind(&above.node));
+        ensure(passed.is_none(), || {
+            format!(
+                "{:?} lies to the right of {passed:?}, by which it is sought",
+                self.seek
+            )
+        })?;
+        ensure(self.read.at() == self.at, || {
+            format!("{} is read, and {} expected", self.read.at(), self.at)
+        })?;
         self.read.check()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use proptest::prelude::*;
 
-use super::EmptyRanges;
+use super::{EmptyRanges, Noted, State, Until};
 use crate::engine::Engine as _;
 use crate::model::{Direction, Durability, KeyRange, Version, WriteBatch};
 use crate::rocks::{Options, RocksEngine};
@@ -193,4 +193,49 @@ fn a_put_during_a_look_shortens_what_it_notes() {
     assert_eq!(ranges.end_of(b"b", Version(7)), Some(b"m".to_vec()));
     assert_eq!(ranges.end_of(b"b", Version(8)), Some(b"p".to_vec()));
     assert_eq!(ranges.len(), 1);
+}
+
+#[test]
+fn noted_ranges_that_overlap_or_end_before_they_begin_are_found_out() {
+    let noted = |ends: &[(u64, u8)]| Noted {
+        states: ends
+            .iter()
+            .map(|(since, end)| Until {
+                since: Version(*since),
+                end: vec![*end],
+            })
+            .collect(),
+        used: 0,
+    };
+    let state = |ranges: Vec<(u8, Noted)>| State {
+        noted: ranges
+            .into_iter()
+            .map(|(start, it)| (vec![start], it))
+            .collect(),
+        ..State::default()
+    };
+    let sound = state(vec![(1, noted(&[(1, 3), (2, 4)])), (4, noted(&[(1, 6)]))]);
+    assert_eq!(sound.check(), Ok(()));
+    for (faulty, name) in [
+        (
+            state(vec![(1, noted(&[(1, 5)])), (4, noted(&[(1, 6)]))]),
+            "overlaps",
+        ),
+        (state(vec![(4, noted(&[(1, 3)]))]), "ends at"),
+        (state(vec![(1, noted(&[]))]), "ends at"),
+        (state(vec![(1, noted(&[(2, 3), (1, 4)]))]), "jump further"),
+        (
+            state(vec![(
+                1,
+                Noted {
+                    used: 1,
+                    ..noted(&[(1, 3)])
+                },
+            )]),
+            "used at 1",
+        ),
+    ] {
+        let found = faulty.check().unwrap_err();
+        assert!(found.contains(name), "{found}");
+    }
 }

@@ -3,6 +3,7 @@
 //! Which version deleted a key is looked up again before it is purged, so a note is the key alone;
 //! and keys come in order, so of each only what differs from the one before is sent.
 
+use manxdb_core::check::deep;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Version;
@@ -51,6 +52,14 @@ pub fn encode(physical_keys: &[Vec<u8>]) -> Vec<u8> {
     assert!(
         bytes.len() <= BYTES_MAX,
         "the database refuses no notes of an honest worker"
+    );
+    let is_last = |keys: Vec<Vec<u8>>| {
+        let last = keys.last().and_then(|key| physical::split(key));
+        last.map_or(&[][..], |(prefix, _)| prefix) == before
+    };
+    assert!(
+        !deep() || decode(&bytes).is_ok_and(is_last),
+        "the database reads the keys that the worker notes"
     );
     bytes
 }

@@ -1,7 +1,13 @@
-//! A real etcd: one member or several, killed, started again, emptied. Tests of other crates that need
-//! one include this file.
-
-#![allow(dead_code, reason = "each test program uses a part")]
+//! A real etcd for tests: one member or several, killed, started again, emptied. No product code links
+//! it.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::missing_errors_doc,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, and runs programs"
+)]
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -13,12 +19,15 @@ use std::time::{Duration, Instant};
 /// Longer than a member takes to start; only a test that hangs meets it.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// Members that run until this is dropped, with what they keep.
+#[derive(Debug)]
 pub struct Etcd {
     directory: tempfile::TempDir,
     tls: Option<PathBuf>,
     members: Vec<Member>,
 }
 
+#[derive(Debug)]
 struct Member {
     client: u16,
     peer: u16,
@@ -51,6 +60,7 @@ fn ports(count: usize) -> Vec<u16> {
 }
 
 impl Etcd {
+    /// As many members, without TLS, that answer.
     pub fn start(members: usize) -> Self {
         Self::start_with(members, None)
     }

@@ -4,15 +4,31 @@ use std::fmt::Display;
 
 /// How the last try failed, if it did.
 #[derive(Debug, Default)]
-pub(super) struct LastFailure(Option<String>);
+pub struct LastFailure(Option<String>);
 
 impl LastFailure {
     /// Takes the outcome of one more try; the failure, if the try before did not fail in the same way.
-    pub(super) fn news<T>(&mut self, outcome: &Result<T, impl Display>) -> Option<&str> {
-        let failure = outcome.as_ref().err().map(ToString::to_string);
-        let changed = failure != self.0;
+    pub fn news<T>(&mut self, outcome: &Result<T, impl Display>) -> Option<&str> {
+        match outcome {
+            Ok(_) => {
+                self.succeeded();
+                None
+            }
+            Err(failure) => self.failed(failure),
+        }
+    }
+
+    /// One more try has failed; the failure, if the try before did not fail in the same way.
+    pub fn failed(&mut self, failure: impl Display) -> Option<&str> {
+        let failure = Some(failure.to_string());
+        let is_news = failure != self.0;
         self.0 = failure;
-        self.0.as_deref().filter(|_| changed)
+        self.0.as_deref().filter(|_| is_news)
+    }
+
+    /// A try has succeeded: the next failure is news, whatever it is.
+    pub fn succeeded(&mut self) {
+        self.0 = None;
     }
 }
 

@@ -1,0 +1,41 @@
+//! A consistent copy of a store that serves: RocksDB's checkpoint beside an empty log that goes on
+//! behind the store's own.
+
+use std::fs;
+use std::path::Path;
+
+use rocksdb::checkpoint::Checkpoint;
+
+use super::{DATA_FOLDER, RocksEngine, error};
+use crate::error::StorageError;
+use crate::{files, format, log};
+
+/// As [`crate::Engine::checkpoint`].
+pub fn checkpoint(engine: &RocksEngine, directory: &Path) -> Result<(), StorageError> {
+    let context = || format!("cannot copy the store to {}", directory.display());
+    fs::create_dir(directory).map_err(|error| files::io_error(context(), error))?;
+    let copied = copy_into(engine, directory);
+    if copied.is_err() {
+        // The error that stopped the copy is the one to report.
+        let _ = fs::remove_dir_all(directory);
+    }
+    copied
+}
+
+fn copy_into(engine: &RocksEngine, directory: &Path) -> Result<(), StorageError> {
+    let context = format!("cannot copy the store to {}", directory.display());
+    let format = format::read(&engine.directory)?.ok_or_else(|| {
+        StorageError::Corrupt(format!(
+            "{} lost its {} file",
+            engine.directory.display(),
+            format::FILE_NAME
+        ))
+    })?;
+    engine.flush()?;
+    Checkpoint::new(&engine.store.db)
+        .and_then(|checkpoint| checkpoint.create_checkpoint(directory.join(DATA_FOLDER)))
+        .map_err(|error| error::map(&context, &error))?;
+    let held = engine.writer.lock().end();
+    log::begin_empty(&directory.join(log::FOLDER), held)?;
+    format::write(directory, &format)
+}

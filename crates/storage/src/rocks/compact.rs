@@ -1,0 +1,46 @@
+//! Compactions that an operator asks for: all files, or those of a range, at once.
+
+use rocksdb::{BottommostLevelCompaction, CompactOptions};
+
+use super::RocksEngine;
+use crate::error::StorageError;
+use crate::model::KeyRange;
+use crate::physical;
+
+impl RocksEngine {
+    /// Writes memtables out and merges every file down, dropping the versions no reader at or
+    /// above the watermark can see. Takes as long as reading and writing the whole store.
+    ///
+    /// # Errors
+    /// [`StorageError`] when the memtable cannot be written.
+    pub fn compact(&self) -> Result<(), StorageError> {
+        self.compact_between(None, None)
+    }
+
+    /// As [`RocksEngine::compact`] for the keys of a range only.
+    ///
+    /// # Errors
+    /// [`StorageError`] when the memtable cannot be written.
+    pub fn compact_range(&self, range: &KeyRange) -> Result<(), StorageError> {
+        let (lower, upper) = physical::bounds(range);
+        if upper.as_ref().is_some_and(|upper| *upper <= lower) {
+            return Ok(());
+        }
+        self.compact_between(Some(lower), upper)
+    }
+
+    pub(super) fn compact_between(
+        &self,
+        lower: Option<Vec<u8>>,
+        upper: Option<Vec<u8>>,
+    ) -> Result<(), StorageError> {
+        self.flush()?;
+        let mut options = CompactOptions::default();
+        options.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
+        options.set_exclusive_manual_compaction(true);
+        let compact = || self.store.db.compact_range_opt(lower, upper, &options);
+        self.store.quarantine.hurry(compact);
+        self.store.readers.clear();
+        Ok(())
+    }
+}
