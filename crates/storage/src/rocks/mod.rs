@@ -10,6 +10,7 @@
 //! flush    the oldest one becomes a sorted file         flusher, flush
 //! read     active, frozen, files: the first that knows  store, point, merge, cursor, many
 //! purge    no file has what was deleted or replaced     purge
+//! search   which files have keys, whoever sees them      search
 //! ```
 //!
 //! Start reading at [`RocksEngine`]; then `store`, `writer`, `flush`, `point` (the hot path),
@@ -30,6 +31,7 @@ mod purge;
 mod quarantine;
 mod remote;
 pub mod salvage;
+mod search;
 mod statistics;
 mod store;
 mod tombstones;
@@ -52,6 +54,7 @@ use crate::error::StorageError;
 use crate::log::{self, CommitLog};
 use crate::memtable::Memtable;
 use crate::model::{Direction, KeyRange, Rows, Version, Versioned, WriteBatch};
+use crate::search::{FileSearch, Judge, KeyPrefixes};
 use crate::{files, format, physical};
 use filter::CollectorFactory;
 use flusher::Flusher;
@@ -480,6 +483,14 @@ impl Engine for RocksEngine {
 
     fn purge(&self, mark: Version) -> Result<bool, StorageError> {
         purge::purge(self, mark)
+    }
+
+    fn search_files(
+        &self,
+        prefixes: &KeyPrefixes,
+        judge: &mut Judge<'_>,
+    ) -> Result<Option<FileSearch>, StorageError> {
+        search::search(self, prefixes, judge).map(Some)
     }
 
     fn stop_purging(&self) {
