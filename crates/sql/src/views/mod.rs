@@ -18,6 +18,7 @@
 //! | `neutral` | evaluation without a session |
 //! | `maintained` | one view in use |
 //! | `registry` | all of them: commits, catalog changes, memory |
+//! | `search` | rows of tables as views hold them, for `GDPR VERIFY` |
 //! | `candidates`, `template_text` | queries that might earn a view, and the definition each would have |
 
 mod candidates;
@@ -30,6 +31,7 @@ mod matching;
 mod neutral;
 mod pure;
 mod registry;
+mod search;
 mod shape;
 mod template_text;
 mod top;
@@ -41,6 +43,7 @@ pub(crate) use maintained::Read;
 pub(crate) use matching::{answer, fill_of};
 pub(crate) use neutral::{DIV_PRECISION_INCREMENT, NoTables};
 pub(crate) use registry::Views;
+pub(crate) use search::HeldRow;
 pub(crate) use shape::HeldTable;
 pub(crate) use template_text::definition_text;
 
