@@ -7,6 +7,7 @@ mod health;
 mod last_failure;
 mod lost;
 mod memory;
+mod owners;
 mod pass_on;
 mod redis;
 mod replicated;

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod console;
 mod crash;
 mod holds;
 mod proof;
