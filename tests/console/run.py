@@ -4,6 +4,7 @@
 """
 
 import base64
+import http.server
 import json
 import os
 import re
@@ -15,6 +16,7 @@ import tempfile
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 
@@ -125,6 +127,120 @@ def the_page_of_owners_shows_the_graph_and_requests_and_no_person():
         expect(len(re.findall(r"<line ", page)), 2)
         expect(bool(re.search(r">people\.users</td><td><span[^>]*>done</span></td><td class=\"number\">3</td>", page)), True, page)
         expect("canary" in page, False, "a person's value, or a reason, is on the page")
+
+
+TREE = (
+    *OWNERS[:-1],
+    "INSERT INTO people.users VALUES (18, 'canary-bob'), (19, 'canary-eve')",
+    "BEGIN", "INSERT INTO people.files VALUES (2, 'canary-two')", "INSERT INTO people.shares VALUES (17, 2), (18, 2)", "COMMIT",
+    "CREATE TABLE people.lines (id INT PRIMARY KEY, file_id INT NOT NULL OWNED_BY people.files (id), body TEXT)",
+    "INSERT INTO people.lines VALUES (100, 1, 'canary-line'), (101, 2, 'canary-line'), (102, 2, 'canary-line')",
+    "GDPR FORGET people.users 19 REASON 'canary-reason'",
+    "GDPR FORGET people.users 18 GRACE 3 DAY",
+    f"CREATE USER dpo IDENTIFIED BY '{PASSWORD}'", "GRANT GDPR, SELECT ON people.* TO dpo",
+    f"CREATE USER clerk IDENTIFIED BY '{PASSWORD}'", "GRANT GDPR ON people.* TO clerk", "GRANT SELECT ON people.users TO clerk",
+    f"CREATE USER reader IDENTIFIED BY '{PASSWORD}'", "GRANT SELECT, PROCESS ON *.* TO reader",
+)
+
+
+def login(user):
+    """The header of an account's login."""
+    return {"Authorization": "Basic " + base64.b64encode(f"{user}:{PASSWORD}".encode()).decode()}
+
+
+def of_people(server, path, user=None, form=None, accept="text/html"):
+    """Status, headers and text of a page about people, asked for on the machine itself."""
+    headers = {"Accept": accept, **(login(user) if user else {})}
+    body = urllib.parse.urlencode(form).encode() if form else None
+    request = urllib.request.Request(f"http://127.0.0.1:{server.admin_port}/ownership/{path}", body, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return answer.status, answer.headers, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.headers, refused.read().decode()
+
+
+class AsAccount(http.server.ThreadingHTTPServer):
+    """Asks as an account, and as if a form had been sent: a browser without hands cannot do either."""
+
+    def __init__(self, server, user, form):
+        outer = f"http://127.0.0.1:{server.admin_port}"
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            """Passes a request on."""
+
+            def do_GET(self):  # the library's name for it
+                """Sends the form with the page about a person, and the login with all."""
+                body = urllib.parse.urlencode(form).encode() if self.path == "/ownership/person" else None
+                request = urllib.request.Request(outer + self.path, body, login(user))
+                with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                    content = answer.read()
+                    self.send_response(answer.status)
+                    for name in ("Content-Type", "Content-Security-Policy"):
+                        self.send_header(name, answer.headers[name])
+                    self.end_headers()
+                    self.wfile.write(content)
+
+            def log_message(self, *_):
+                """Says nothing."""
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def address(self, path):
+        """Where a page is."""
+        return f"http://127.0.0.1:{self.server_address[1]}{path}"
+
+
+@check
+def a_persons_data_is_a_tree_for_accounts_with_gdpr_alone():
+    """Rows stand below those they belong to, as the browser draws them; values are nowhere, keys where they may be read."""
+    with Manxdb(os.environ["MANXDB_TEST_BINARY"]) as server, tempfile.TemporaryDirectory() as scratch:
+        link = pymysql.connect(host="127.0.0.1", port=server.port, user="root", password=PASSWORD, autocommit=True)
+        with link.cursor() as cursor:
+            for statement in TREE:
+                cursor.execute(statement)
+        ann = {"kind": "people.users", "id": "17"}
+        for user, status in ((None, 401), ("nobody", 401), ("reader", 403), ("clerk", 200), ("dpo", 200), ("root", 200)):
+            for path, form in (("person", None), ("person", ann), ("certificates", None)):
+                found, _, text = of_people(server, path, user, form)
+                expect((found, "canary" in text), (status, False), f"{path} of {user}: {text}")
+        status, _, text = of_people(server, "person", "dpo", ann, "application/json")
+        tree = json.loads(text)
+        expect({table["name"]: table["owned"] for table in tree["tables"]},
+               {"people.users": 1, "people.shares": 2, "people.files": 2, "people.lines": 3})
+        expect(tree["person"]["key"], "id = 17")
+        status, _, text = of_people(server, "person", "clerk", ann, "application/json")
+        expect([table["name"] for table in json.loads(text)["tables"] if table["is_readable"]], ["people.users"])
+        expect("id = 101" in text, False, "a key of a table that the account may not read")
+        for form, part in (({"kind": "people.files", "id": "1"}, "is no table of people"),
+                           ({"kind": "people.users", "id": "70"}, "has no row with the key 70"),
+                           ({"kind": "people.users", "id": "x&y"}, "can have the key x&amp;y"),
+                           ({"kind": "people.users", "id": "19"}, "it was forgotten by request 1"),
+                           ({"kind": "people.users"}, "enter the primary key")):
+            status, _, text = of_people(server, "person", "dpo", form)
+            expect((status, part in text), (404, True), f"{form}: {text}")
+        proxy = AsAccount(server, "dpo", ann)
+        page = browser("--dump-dom", proxy.address("/ownership/person"))
+        drawn = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page[page.index('class="tree"'):]))
+        below = [drawn.index(part) for part in ("id = 17", "people.shares", "people.files", "id = 1 ", "people.lines", "id = 100")]
+        expect(below, sorted(below), drawn)
+        expect("canary" in page, False, "a value is on the page")
+        light_and_dark(proxy.address("/ownership/person"), scratch, "person", 15_000)
+        page = browser("--dump-dom", proxy.address("/ownership/certificates"))
+        expect((len(re.findall(">yes</span>", page)), "canary" in page), (2, False), page)
+        light_and_dark(proxy.address("/ownership/certificates"), scratch, "certificates", 8_000)
+        status, headers, text = of_people(server, "certificate?request=1", "dpo")
+        expect((status, headers["Content-Disposition"], headers["Cache-Control"]),
+               (200, 'attachment; filename="certificate-1.json"', "no-store"))
+        done = subprocess.run([str(server.binary), "compliance", "verify", "-"], input=text, capture_output=True, text=True,
+                              timeout=PATIENCE, check=False)
+        expect(done.returncode, 0, done.stdout + done.stderr)
+        expect(of_people(server, "certificate?request=7", "dpo")[0], 404)
+        proxy.shutdown()
+        page = browser("--dump-dom", f"http://127.0.0.1:{server.admin_port}/ownership")
+        expect(bool(re.search(r">people\.users</td><td><span[^>]*>grace</span>", page)), True, page)
+        light_and_dark(f"http://127.0.0.1:{server.admin_port}/ownership", scratch, "ownership", 8_000)
 
 
 VIEWS = (

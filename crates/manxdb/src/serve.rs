@@ -6,6 +6,7 @@ mod first_start;
 mod health;
 mod lost;
 mod memory;
+mod owners;
 mod pass_on;
 mod redis;
 mod replicated;

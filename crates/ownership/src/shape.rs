@@ -80,6 +80,11 @@ impl TableShape {
     /// The position of the column called `name`.
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
+        // Names that come from the catalog are spelled like this: it is asked for each row of a person.
+        let mut columns = self.columns.iter();
+        if let Some(at) = columns.position(|column| column.name == name) {
+            return Some(at);
+        }
         let lower = name.to_lowercase();
         let mut columns = self.columns.iter();
         columns.position(|column| column.name.to_lowercase() == lower)

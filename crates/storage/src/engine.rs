@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::error::StorageError;
 use crate::log::Unsynced;
 use crate::model::{Direction, Durability, KeyRange, Rows, Version, Versioned, WriteBatch};
+use crate::search::{FileSearch, Judge, KeyPrefixes};
 
 /// One row of a cursor, borrowed until the next call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,6 +153,23 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Ends [`Engine::purge`] soon, for good: the engine is about to close.
     fn stop_purging(&self) {}
+
+    /// Looks for versions of keys with one of `prefixes` in all files, also for those that no reader
+    /// sees any more, and counts those that `judge` wants. Each version of such a key that a file had
+    /// when this was called is shown to `judge` once at least, but for those that RocksDB's own deletes
+    /// hide. Reads the log whole, and of sorted files the ranges of the prefixes. `None`: this engine
+    /// does not look.
+    ///
+    /// # Errors
+    /// [`StorageError`] when a file cannot be read.
+    fn search_files(
+        &self,
+        prefixes: &KeyPrefixes,
+        judge: &mut Judge<'_>,
+    ) -> Result<Option<FileSearch>, StorageError> {
+        let _ = (prefixes, judge);
+        Ok(None)
+    }
 
     /// A consistent copy of the store in `directory`, made while serving.
     ///

@@ -21,9 +21,11 @@ mod memtable;
 mod model;
 pub mod physical;
 pub mod rocks;
+mod search;
 
 pub use engine::{Appended, Cursor, CursorEntry, Engine};
 pub use error::StorageError;
 pub use memory::MemoryEngine;
 pub use model::{Direction, Durability, KeyRange, Rows, Version, Versioned, WriteBatch};
 pub use rocks::{DamagedFile, Options, RocksEngine, Versions};
+pub use search::{FileSearch, Judge, KeyPrefixes, SearchedFiles, StoredVersion};

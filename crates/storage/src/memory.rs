@@ -10,6 +10,7 @@ use parking_lot::RwLock;
 use crate::engine::{Appended, Cursor, CursorEntry, Engine};
 use crate::error::StorageError;
 use crate::model::{Direction, KeyRange, Version, Versioned, WriteBatch};
+use crate::search::{FileSearch, Judge, KeyPrefixes};
 
 /// Versions of one key, oldest first; `None` is a delete.
 type Chain = Vec<(Version, Option<Vec<u8>>)>;
@@ -146,6 +147,15 @@ impl Engine for MemoryEngine {
             prune(chain, watermark);
         }
         Ok(true)
+    }
+
+    fn search_files(
+        &self,
+        _prefixes: &KeyPrefixes,
+        _judge: &mut Judge<'_>,
+    ) -> Result<Option<FileSearch>, StorageError> {
+        // There are no files.
+        Ok(Some(FileSearch::default()))
     }
 
     fn checkpoint(&self, directory: &Path) -> Result<(), StorageError> {

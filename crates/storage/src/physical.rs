@@ -60,7 +60,8 @@ pub fn push_prefix(user_key: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&TERMINATOR);
 }
 
-fn push_escaped(user_key: &[u8], out: &mut Vec<u8>) {
+/// Appends the escaped key, which all keys that begin with `user_key` begin with.
+pub fn push_escaped(user_key: &[u8], out: &mut Vec<u8>) {
     out.reserve(user_key.len() + 16);
     let mut rest = user_key;
     while let Some(zero) = rest.iter().position(|&byte| byte == 0) {
@@ -105,6 +106,20 @@ pub fn split(physical_key: &[u8]) -> Option<(&[u8], Version)> {
     prefix
         .ends_with(&TERMINATOR)
         .then(|| (prefix, Version(!u64::from_be_bytes(*version))))
+}
+
+/// Splits bytes that begin with an escaped key behind its terminator; `None` when it has none.
+#[must_use]
+pub fn first_prefix(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut at = 0;
+    loop {
+        at += bytes.get(at..)?.iter().position(|&byte| byte == 0)? + 2;
+        match bytes.get(at - 1)? {
+            0xFF => {}
+            0x01 => return bytes.split_at_checked(at),
+            _ => return None,
+        }
+    }
 }
 
 /// Writes the user key of a prefix into `out`, replacing what was there.
@@ -242,6 +257,7 @@ mod tests {
             let mut unescaped = Vec::new();
             unescape(prefix, &mut unescaped).unwrap();
             prop_assert_eq!((unescaped, found), (user_key, Version(version)));
+            prop_assert_eq!(first_prefix(&physical), Some((prefix, &physical[prefix.len()..])));
         }
 
         #[test]
@@ -274,6 +290,10 @@ mod tests {
                 let mut again = Vec::new();
                 push_prefix(&out, &mut again);
                 prop_assert_eq!(again, key.clone(), "only what was escaped is unescaped");
+            }
+            if let Some((prefix, rest)) = first_prefix(&key) {
+                prop_assert_eq!([prefix, rest].concat(), key.clone());
+                prop_assert!(unescape(prefix, &mut out).is_ok());
             }
             if let Some((prefix, version)) = split(&key) {
                 let mut again = prefix.to_vec();

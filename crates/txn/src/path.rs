@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use manxdb_storage::{Direction, KeyRange, Version};
+use manxdb_storage::{Direction, FileSearch, Judge, KeyPrefixes, KeyRange, Version};
 
 use crate::error::TxnError;
 use crate::locks::LockTable;
@@ -122,6 +122,20 @@ pub trait CommitPath: Send + Sync + 'static {
     /// Those of storage.
     fn purge(&self) -> Result<bool, TxnError> {
         Ok(false)
+    }
+
+    /// As [`manxdb_storage::Engine::search_files`] of the files of this process; `None` where a path does
+    /// not look, because others keep the rows too.
+    ///
+    /// # Errors
+    /// Those of storage.
+    fn search_files(
+        &self,
+        prefixes: &KeyPrefixes,
+        judge: &mut Judge<'_>,
+    ) -> Result<Option<FileSearch>, TxnError> {
+        let _ = (prefixes, judge);
+        Ok(None)
     }
 
     /// Ends [`CommitPath::purge`] soon, for good.

@@ -36,4 +36,4 @@ pub use feed::Feed;
 pub use manxdb_storage::Version;
 pub use pool::Pool;
 pub use statistics::ViewStatistics;
-pub use view::{Fill, Lookup, View};
+pub use view::{Fill, HeldKey, Lookup, View};

@@ -53,6 +53,11 @@ impl<C: Contents> Filled<C> {
         KEY_BYTES + self.contents.size_bytes() + self.recent_bytes
     }
 
+    /// Changes that are kept for readers of older snapshots.
+    pub fn changes(&self) -> impl Iterator<Item = &C::Change> {
+        self.recent.iter().map(|(_, change)| change)
+    }
+
     /// Applies the change of a commit and lets go of changes that every reader has seen.
     pub fn apply(
         &mut self,

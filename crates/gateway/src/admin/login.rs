@@ -3,7 +3,8 @@
 //! Numbers and states ([`is_open`]) are read by anybody who reaches the listener, as probes and Prometheus
 //! do. Pages that show statements, tables or keys are read without a login only from the machine itself,
 //! asked for by address or as `localhost`. Every other request brings a name and password of an account
-//! with the privilege PROCESS (HTTP Basic, RFC 7617), which lets it see the same in SQL.
+//! with the privilege PROCESS (HTTP Basic, RFC 7617), which lets it see the same in SQL. Pages about people
+//! have a rule of their own ([`super::owners`]).
 //!
 //! The name in the `Host` header counts because a request from loopback may be somebody else's: a proxy
 //! passes on what it was asked for, and so does a browser that a foreign page has led to 127.0.0.1 by
@@ -18,6 +19,17 @@ use crate::account_host::account_host;
 
 /// Whether an account may read: its name, its password, and the host it comes from, as in `name@host`.
 pub type LogIn = dyn Fn(&str, &[u8], &str) -> bool + Send + Sync;
+
+/// Who a request says it is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// Name of an account.
+    pub name: String,
+    /// Its password, as it came.
+    pub password: Vec<u8>,
+    /// The host it comes from, as in `name@host`.
+    pub host: String,
+}
 
 /// What a request says of where it comes from.
 #[derive(Debug, Clone, Copy, Default)]
@@ -51,11 +63,18 @@ pub fn may_read(origin: Origin<'_>, log_in: &LogIn) -> bool {
     if is_from_this_machine(origin) {
         return true;
     }
-    let Some((name, password)) = origin.authorization.and_then(credentials) else {
-        return false;
-    };
+    credentials_of(origin).is_some_and(|by| log_in(&by.name, &by.password, &by.host))
+}
+
+/// Who a request says it is from; `None` when it does not say.
+pub fn credentials_of(origin: Origin<'_>) -> Option<Credentials> {
+    let (name, password) = origin.authorization.and_then(credentials)?;
     let host = origin.peer.map_or_else(String::new, account_host);
-    log_in(&name, &password, &host)
+    Some(Credentials {
+        name,
+        password,
+        host,
+    })
 }
 
 /// Whether a request comes from the machine itself, and was meant for it.

@@ -10,25 +10,34 @@
 //! | `GET /slow` | JSON: slow statements with the split of their time |
 //! | `GET /redis` | keys, memory, loads, waits and slow commands of Redis clients; JSON for who accepts that only |
 //! | `GET /ownership` | whose the rows of each table are, as a picture, and requests to forget; JSON for who accepts that only |
+//! | `GET /ownership/person`, `POST` with `kind` and `id` | a form, and a person's rows as a tree; JSON for who accepts that only |
+//! | `GET /ownership/certificates` | certificates of requests, and whether each verifies; JSON for who accepts that only |
+//! | `GET /ownership/certificate?request=19` | one of them, to be stored |
 //! | `GET /views` | materialized views: what they hold, and how often they answered; JSON for who accepts that only |
 //! | `GET /replication` | a cluster that replicates: roles, view, how commands are completed, backlogs; JSON for who accepts that only |
 //! | `POST /backup` | starts a backup; needs the token in the data directory, loopback only |
 //!
 //! Statements, tables and keys are shown to the machine itself, and to accounts with the privilege PROCESS
-//! from elsewhere ([`login`]); numbers and states to all. The listener is on loopback unless told otherwise.
+//! from elsewhere ([`login`]); numbers and states to all. People and certificates are shown to accounts with
+//! the privilege GDPR alone, also on the machine itself ([`owners`]). The listener is on loopback unless told
+//! otherwise.
 
+mod certificates_page;
 mod health;
 mod http;
 mod login;
 mod metrics_text;
+mod owners;
 mod ownership_page;
 mod page;
+mod person_page;
 mod redis_page;
 mod replication_page;
 mod server;
 mod views_page;
 
 pub use health::{HealthReport, HealthState};
-pub use login::LogIn;
+pub use login::{Credentials, LogIn};
 pub use metrics_text::{Gauge, install_recorder};
+pub use owners::{Owners, OwnersRefusal};
 pub use server::{AdminServer, AdminSources};

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::page::{escaped, head_of_part, text};
+use super::page::{escaped, head_of_part, list, text};
 
 /// Size of a table in the picture, and of what lies between two, in units of the picture.
 const WIDTH: usize = 170;
@@ -27,7 +27,11 @@ pub fn render(ownership: &Value) -> String {
     });
     let tables = list(ownership, "tables");
     let links = list(ownership, "links");
-    html.push_str("<h2>Whose rows are</h2>");
+    html.push_str(
+        "<p><a href=\"/ownership/person\">A person's data</a> and \
+         <a href=\"/ownership/certificates\">certificates</a> are for accounts with the privilege GDPR, \
+         who log in also on the machine itself.</p><h2>Whose rows are</h2>",
+    );
     if tables.is_empty() {
         html.push_str("<p>No table says whose its rows are: <code>CREATE DATA_SUBJECT TABLE</code>, <code>OWNED_BY</code>.</p>");
     } else {
@@ -38,11 +42,6 @@ pub fn render(ownership: &Value) -> String {
     requests_table(&mut html, list(ownership, "requests"));
     html.push_str("</body></html>\n");
     html
-}
-
-fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
-    let found = value.get(key).and_then(Value::as_array);
-    found.map(Vec::as_slice).unwrap_or_default()
 }
 
 fn raw<'v>(value: &'v Value, key: &str) -> &'v str {
@@ -200,7 +199,7 @@ fn requests_table(html: &mut String, requests: &[Value]) {
     html.push_str(
         "<p><small>Reasons are in <code>SHOW GDPR REQUESTS</code> alone: they may name people.</small></p>\
          <div class=\"scroll\"><table><tr><th class=\"number\">Request</th><th>Kind</th><th>State</th>\
-         <th class=\"number\">Rows</th><th>Asked by</th><th>Asked at (UTC)</th></tr>",
+         <th class=\"number\">Rows</th><th>Asked by</th><th>Asked at (UTC)</th><th>Goes on at (UTC)</th></tr>",
     );
     for request in requests {
         let state = raw(request, "state");
@@ -209,12 +208,16 @@ fn requests_table(html: &mut String, requests: &[Value]) {
         } else {
             "stopped"
         };
-        let asked = text(request, "asked_at").replace('T', " ");
-        let asked = asked.split(['.', 'Z']).next().unwrap_or_default();
+        let shown = |key: &str| {
+            let at = text(request, key).replace('T', " ");
+            at.split(['.', 'Z']).next().unwrap_or_default().to_owned()
+        };
+        let (asked, due) = (shown("asked_at"), shown("due_at"));
         let _ = write!(
             html,
             "<tr><td class=\"number\">{}</td><td>{}</td><td><span class=\"state {class}\">{}</span></td>\
-             <td class=\"number\">{}</td><td>{}</td><td class=\"when\">{asked}</td></tr>",
+             <td class=\"number\">{}</td><td>{}</td><td class=\"when\">{asked}</td>\
+             <td class=\"when\">{due}</td></tr>",
             text(request, "number"),
             text(request, "kind"),
             escaped(state),
@@ -248,6 +251,9 @@ mod tests {
             "requests": [{
                 "number": 7, "kind": "d.users", "state": "done", "rows": 317,
                 "asked_by": "root@%", "asked_at": "2026-01-31T18:30:00.5Z",
+            }, {
+                "number": 8, "kind": "d.users", "state": "grace", "rows": 0,
+                "asked_by": "root@%", "asked_at": "2026-01-31T18:30:00Z", "due_at": "2026-03-02T18:30:00Z",
             }],
         })
     }
@@ -275,6 +281,8 @@ mod tests {
             "<td>ACCESSED_BY</td>",
             "<td class=\"number\">317</td>",
             "2026-01-31 18:30:00<",
+            "grace</span>",
+            "2026-03-02 18:30:00<",
             "d.&lt;b&gt;",
         ] {
             assert!(html.contains(piece), "{piece}: {html}");

@@ -152,6 +152,12 @@ pub(super) fn text(of: &Value, key: &str) -> String {
     }
 }
 
+/// A member of an object that is a list; nothing when it is missing.
+pub(super) fn list<'v>(of: &'v Value, key: &str) -> &'v [Value] {
+    let found = of.get(key).and_then(Value::as_array);
+    found.map(Vec::as_slice).unwrap_or_default()
+}
+
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -12,6 +12,7 @@ use super::health::{HealthReport, HealthState};
 use super::http::{Answer, HttpServer, Request};
 use super::login::{self, LogIn, Origin};
 use super::metrics_text::{self, Gauge};
+use super::owners::{self, Owners};
 use super::{ownership_page, page, redis_page, replication_page, views_page};
 
 /// What a request without a login is told.
@@ -34,9 +35,8 @@ pub struct AdminSources {
     pub redis: Option<Box<dyn Fn() -> Value + Send + Sync>>,
     /// Who may read what clients have written from other machines; `None`: nothing here shows any of it.
     pub log_in: Option<Box<LogIn>>,
-    /// Whose the rows of each table are, where tables are: `tables`, `links`, `requests` to forget, the newest
-    /// first, and whether rows are `sealed`. No value of a row is in it.
-    pub ownership: Option<Box<dyn Fn() -> Value + Send + Sync>>,
+    /// Whose the rows of each table are, where tables are, and what is shown of people.
+    pub ownership: Option<Box<dyn Owners>>,
     /// Materialized views, where there are some: `views` with what each holds and has done, and
     /// `views_memory`. No value of a row is in it.
     pub views: Option<Box<dyn Fn() -> Value + Send + Sync>>,
@@ -89,6 +89,18 @@ impl AdminServer {
 }
 
 fn answer(request: &Request, sources: &AdminSources) -> Answer {
+    if owners::is_about_people(request.path()) {
+        return match &sources.ownership {
+            None => Answer::text(404, "no tables are here\n"),
+            Some(of) => {
+                let answer = owners::answer(&**of, request, origin(request), wants_json(request));
+                if answer.status == 401 || answer.status == 403 {
+                    refused_reads().increment(1);
+                }
+                answer
+            }
+        };
+    }
     match (request.method.as_str(), request.path()) {
         ("POST", "/backup") => back_up(request, sources),
         ("GET" | "HEAD", path) => get(request, path, sources),
@@ -113,17 +125,20 @@ fn get(request: &Request, path: &str, sources: &AdminSources) -> Answer {
             status: 200,
             content_type: "text/plain; version=0.0.4; charset=utf-8",
             body: metrics_text::render(&(sources.gauges)()),
+            extra: Vec::new(),
         },
         "/slow" => Answer::json(200, &(sources.slow)()),
         "/console.css" => Answer {
             status: 200,
             content_type: "text/css; charset=utf-8",
             body: page::STYLE.to_owned(),
+            extra: Vec::new(),
         },
         "/console.js" => Answer {
             status: 200,
             content_type: "text/javascript; charset=utf-8",
             body: page::SCRIPT.to_owned(),
+            extra: Vec::new(),
         },
         "/redis" => redis(sources, wants_json(request)),
         "/ownership" => ownership(sources, wants_json(request)),
@@ -164,8 +179,8 @@ fn origin(request: &Request) -> Origin<'_> {
 fn ownership(sources: &AdminSources, wants_json: bool) -> Answer {
     match &sources.ownership {
         None => Answer::text(404, "no tables are here\n"),
-        Some(ownership) if wants_json => Answer::json(200, &ownership()),
-        Some(ownership) => Answer::page(ownership_page::render(&ownership())),
+        Some(ownership) if wants_json => Answer::json(200, &ownership.overview()),
+        Some(ownership) => Answer::page(ownership_page::render(&ownership.overview())),
     }
 }
 

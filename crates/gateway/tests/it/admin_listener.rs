@@ -5,12 +5,60 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
-use manxdb_gateway::admin::{AdminServer, AdminSources, Gauge, HealthReport};
+use manxdb_gateway::admin::{
+    AdminServer, AdminSources, Credentials, Gauge, HealthReport, Owners, OwnersRefusal,
+};
 use manxdb_gateway::tls;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned};
-use serde_json::json;
+use serde_json::{Value, json};
+
+/// One person, whom one account may see.
+struct People;
+
+impl People {
+    fn check(by: &Credentials) -> Result<(), OwnersRefusal> {
+        match (by.name.as_str(), by.password.as_slice()) {
+            ("dpo", b"secret") => Ok(()),
+            ("ops", b"secret") => Err(OwnersRefusal::Denied("it lacks GDPR".to_owned())),
+            _ => Err(OwnersRefusal::NotLoggedIn),
+        }
+    }
+}
+
+impl Owners for People {
+    fn overview(&self) -> Value {
+        json!({ "tables": [{ "name": "d.users", "kind": "data subject" }] })
+    }
+
+    fn kinds(&self, by: &Credentials) -> Result<Vec<String>, OwnersRefusal> {
+        Self::check(by)?;
+        Ok(vec!["d.users".to_owned()])
+    }
+
+    fn person(&self, by: &Credentials, kind: &str, id: &str) -> Result<Value, OwnersRefusal> {
+        Self::check(by)?;
+        if (kind, id) == ("d.users", "7 é") {
+            return Ok(json!({ "kind": kind, "person": { "key": "id = 7 é" } }));
+        }
+        let why = format!("nobody is {kind} {id}");
+        Err(OwnersRefusal::NotFound(why))
+    }
+
+    fn certificates(&self, by: &Credentials) -> Result<Value, OwnersRefusal> {
+        Self::check(by)?;
+        Ok(json!({ "certificates": [{ "request": 19, "problems": [] }] }))
+    }
+
+    fn certificate(&self, by: &Credentials, request: u64) -> Result<String, OwnersRefusal> {
+        Self::check(by)?;
+        if request == 19 {
+            return Ok("{\n  \"request\": 19\n}".to_owned());
+        }
+        Err(OwnersRefusal::NotFound("no such request".to_owned()))
+    }
+}
 
 fn start(health: HealthReport) -> (AdminServer, SocketAddr) {
     start_with(None, health)
@@ -32,9 +80,7 @@ fn start_with(tls: Option<Arc<ServerConfig>>, health: HealthReport) -> (AdminSer
         log_in: Some(Box::new(|name, password, _| {
             (name, password) == ("ops", b"secret")
         })),
-        ownership: Some(Box::new(
-            || json!({ "tables": [{ "name": "d.users", "kind": "data subject" }] }),
-        )),
+        ownership: Some(Box::new(People)),
         views: Some(Box::new(
             || json!({ "views": [{ "name": "d.by_user", "state": "usable", "hits": 7 }] }),
         )),
@@ -97,6 +143,83 @@ fn health_version_metrics_and_slow_statements_are_answered() {
         "{replication}"
     );
     assert!(get(address, "/nothing").starts_with("HTTP/1.1 404"));
+}
+
+/// Asks for a page about people as an account, from the machine itself.
+fn of_people(address: SocketAddr, line: &str, account: &str, body: &str) -> String {
+    use base64::Engine as _;
+    let authorization = if account.is_empty() {
+        String::new()
+    } else {
+        let encoded = base64::prelude::BASE64_STANDARD.encode(account);
+        format!("Authorization: Basic {encoded}\r\n")
+    };
+    let length = body.len();
+    ask(
+        address,
+        &format!(
+            "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{authorization}Content-Length: {length}\r\n\r\n{body}"
+        ),
+    )
+}
+
+#[test]
+fn people_are_shown_to_accounts_that_may_see_them_alone_also_on_the_machine_itself() {
+    let (_server, address) = start(HealthReport::ok());
+    for line in [
+        "GET /ownership/person",
+        "POST /ownership/person",
+        "GET /ownership/certificates",
+        "GET /ownership/certificate?request=19",
+    ] {
+        let asked = |account: &str| of_people(address, line, account, "kind=d.users&id=7+%C3%A9");
+        for account in ["", "dpo:wrong", "eve:secret"] {
+            let answer = asked(account);
+            assert!(
+                answer.starts_with("HTTP/1.1 401"),
+                "{line} {account}: {answer}"
+            );
+            assert!(answer.contains("WWW-Authenticate: Basic"), "{answer}");
+            assert!(!answer.contains("d.users"), "{answer}");
+        }
+        let answer = asked("ops:secret");
+        assert!(answer.starts_with("HTTP/1.1 403"), "{line}: {answer}");
+        assert!(answer.ends_with("it lacks GDPR\n"), "{answer}");
+        let answer = asked("dpo:secret");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{line}: {answer}");
+        assert!(answer.contains("Cache-Control: no-store\r\n"), "{answer}");
+    }
+    let person = |body: &str| of_people(address, "POST /ownership/person", "dpo:secret", body);
+    assert!(person("kind=d.users&id=7+%C3%A9").contains("<code>id = 7 é</code>"));
+    let unknown = person("kind=d.users&id=%3Cb%3E");
+    assert!(unknown.starts_with("HTTP/1.1 404"), "{unknown}");
+    assert!(unknown.contains("nobody is d.users &lt;b&gt;"), "{unknown}");
+    for empty in ["", "kind=&id=7", "id", "%&&==", "kind=d.users"] {
+        let answer = person(empty);
+        assert!(answer.starts_with("HTTP/1.1 404"), "{empty}: {answer}");
+        assert!(
+            answer.contains("enter the primary key"),
+            "{empty}: {answer}"
+        );
+    }
+    let line = "GET /ownership/certificate?request=19";
+    let certificate = of_people(address, line, "dpo:secret", "");
+    assert!(
+        certificate.ends_with("\r\n\r\n{\n  \"request\": 19\n}\n"),
+        "{certificate}"
+    );
+    assert!(certificate.contains("attachment; filename=\"certificate-19.json\""));
+    for (line, status) in [
+        ("GET /ownership/certificate", 400),
+        ("GET /ownership/certificate?request=x", 400),
+        ("GET /ownership/certificate?request=20", 404),
+        ("POST /ownership/certificates", 405),
+        ("DELETE /ownership/person", 405),
+    ] {
+        let answer = of_people(address, line, "dpo:secret", "");
+        let expected = format!("HTTP/1.1 {status}");
+        assert!(answer.starts_with(&expected), "{line}: {answer}");
+    }
 }
 
 #[test]

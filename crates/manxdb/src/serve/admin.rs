@@ -15,6 +15,7 @@ use manxdb_sql::session::{
 use serde_json::{Value, json};
 
 use super::health::StoreHealth;
+use super::owners::OwnersHere;
 use super::pass_on::{FindMaster, Whereabouts};
 use super::store::Store;
 use crate::cluster::replication::Replication;
@@ -90,7 +91,7 @@ pub fn sources(
             let account = check_password(&accounts, name, host, password);
             account.is_some_and(|account| account.sees_others)
         })),
-        ownership: Some(Box::new(move || ownership(&owners))),
+        ownership: Some(Box::new(OwnersHere { instance: owners })),
         views: Some(Box::new(move || views(&view_instance))),
         replication: replication_page.map(shown),
         backup: Box::new(move |directory, label| store.back_up(directory, label)),
@@ -259,45 +260,6 @@ fn statement_histograms(seen: &MetricsSnapshot) -> Vec<Gauge> {
 #[allow(clippy::cast_precision_loss)] // sums beyond 285 years are not met
 fn seconds(micros: u64) -> f64 {
     micros as f64 / 1e6
-}
-
-/// Whose the rows of each table are, and requests to forget.
-fn ownership(instance: &Instance) -> Value {
-    let overview = match instance.ownership_overview() {
-        Ok(overview) => overview,
-        Err(error) => return json!({ "error": error.to_string() }),
-    };
-    let tables = overview
-        .tables
-        .iter()
-        .map(|table| json!({ "name": table.name, "kind": table.kind, "findings": table.findings }));
-    let links = overview.links.iter().map(|link| {
-        json!({
-            "from": link.from,
-            "to": link.to,
-            "columns": link.columns,
-            "word": link.word,
-            "leads_down": link.leads_down,
-            "is_inferred": link.is_inferred,
-        })
-    });
-    let requests = overview.requests.iter().map(|request| {
-        let asked = jiff::Timestamp::from_microsecond(request.asked_at_micros);
-        json!({
-            "number": request.number,
-            "kind": request.kind,
-            "state": if request.is_done { "done" } else { "open" },
-            "rows": request.rows,
-            "asked_by": request.asked_by,
-            "asked_at": asked.map(|at| at.to_string()).unwrap_or_default(),
-        })
-    });
-    json!({
-        "sealed": overview.is_sealed,
-        "tables": tables.collect::<Value>(),
-        "links": links.collect::<Value>(),
-        "requests": requests.collect::<Value>(),
-    })
 }
 
 /// Materialized views, and the bytes that they may take together.

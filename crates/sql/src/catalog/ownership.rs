@@ -5,7 +5,7 @@ use manxdb_ownership::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, ForeignKey, OwnershipAnnotation, Table};
+use super::{Catalog, ColumnId, ForeignKey, OwnershipAnnotation, Table};
 
 /// What is decided of a table's ownership beside `data_subject` and the edges of its foreign keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +17,10 @@ pub struct Ownership {
     /// `RETAIN FOR …`; beside the record of the rest, which older releases read.
     #[serde(skip)]
     pub retention: Option<Retention>,
+    /// The column that says where a person is at home: `HOME_REGION`. It is kept and shown, and nothing is
+    /// placed by it. Beside the record of the rest, too.
+    #[serde(skip)]
+    pub home_region: Option<ColumnId>,
 }
 
 impl Table {

@@ -24,7 +24,8 @@
 //! a table that says whose its rows are: what format 2 holds, that id or none, and what was decided
 //! ([`OwnershipRecord`]). Format 5 is format 4 with what is blinded in the table's keys behind it
 //! ([`Blinding`]); keys of a table in an earlier format are plain. Format 6 is format 5
-//! with how long its rows are kept behind it. A record is written in the lowest format that can hold
+//! with how long its rows are kept behind it. Format 7 is format 5 with that, or none, and with the column of
+//! the home region behind it. A record is written in the lowest format that can hold
 //! it, so that an older release goes on reading what it understands and refuses only the rest.
 //!
 //! Version and id stand outside the body, so that a statement can check in one read and no
@@ -35,7 +36,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Blinding, Generated, Index, IndexState, MaterializedView, Ownership, Table, TableId,
+    Blinding, ColumnId, Generated, Index, IndexState, MaterializedView, Ownership, Table, TableId,
     TableStatistics, View,
 };
 use crate::error::{SqlError, SqlResult};
@@ -54,6 +55,9 @@ const OWNED: u8 = 4;
 const BLINDED: u8 = 5;
 /// As [`BLINDED`], followed by the [`Retention`] of its rows.
 const RETAINED: u8 = 6;
+/// As [`BLINDED`], followed by the [`Retention`] of its rows, if there is one, and the column of the home
+/// region.
+const HOMED: u8 = 7;
 const HEADER: usize = 18;
 
 /// What a record describes.
@@ -257,10 +261,10 @@ impl Record {
         let kind = header[1];
         match header[0] {
             PLAIN => {}
-            WITH_GENERATED | BEING_COPIED | OWNED | BLINDED | RETAINED
+            WITH_GENERATED | BEING_COPIED | OWNED | BLINDED | RETAINED | HOMED
                 if kind == Kind::Table as u8 => {}
             format => {
-                let message = format!("catalog record of format {format}, this is {RETAINED}");
+                let message = format!("catalog record of format {format}, this is {HOMED}");
                 return Err(SqlError::new(1712, "HY000", message));
             }
         }
@@ -284,6 +288,7 @@ impl Record {
             2 if header[0] == OWNED => Record::Table(decode_owned(open(body)?)?),
             2 if header[0] == BLINDED => Record::Table(decode_blinded(open(body)?)?),
             2 if header[0] == RETAINED => Record::Table(decode_retained(open(body)?)?),
+            2 if header[0] == HOMED => Record::Table(decode_homed(open(body)?)?),
             2 => Record::Table(Box::new(open(body)?)),
             3 => Record::View(open(body)?),
             5 => Record::MaterializedView(open(body)?),
@@ -329,6 +334,11 @@ fn encode_table(table: &Table) -> SqlResult<Vec<u8>> {
         let body = postcard::to_stdvec(&(table, generated))
             .map_err(|error| SqlError::internal(format!("catalog record: {error}")))?;
         let copy = table.copying;
+        if let Some(home) = table.ownership.home_region {
+            let body = (body, copy, owned, &table.blinding);
+            let body = (body, &table.ownership.retention, home);
+            return seal(HOMED, Kind::Table, version, id, &body);
+        }
         if let Some(retention) = &table.ownership.retention {
             let body = ((body, copy, owned, &table.blinding), retention);
             return seal(RETAINED, Kind::Table, version, id, &body);
@@ -381,6 +391,20 @@ fn decode_retained((blinded, retention): RetainedBody) -> SqlResult<Box<Table>> 
     let mut table = decode_blinded(blinded)?;
     table.ownership.retention = Some(retention);
     Ok(table)
+}
+
+/// The body of a [`HOMED`] record.
+type HomedBody = (BlindedBody, Option<Retention>, ColumnId);
+
+fn decode_homed((blinded, retention, home): HomedBody) -> SqlResult<Box<Table>> {
+    let mut table = decode_blinded(blinded)?;
+    table.ownership.retention = retention;
+    table.ownership.home_region = Some(home);
+    if table.columns.iter().any(|column| column.id == home) {
+        return Ok(table);
+    }
+    let text = "a catalog record cannot be read";
+    Err(SqlError::new(1712, "HY000", text))
 }
 
 fn decode_owned((generated, copy, owned): OwnedBody) -> SqlResult<Box<Table>> {
@@ -542,6 +566,28 @@ mod tests {
     }
 
     #[test]
+    fn the_column_of_the_home_region_comes_back_and_one_that_is_not_there_is_damage() {
+        let mut homed = table(None);
+        homed.data_subject = true;
+        homed.ownership.home_region = Some(homed.columns[0].id);
+        let retention = Retention {
+            count: 3,
+            unit: manxdb_ownership::RetentionUnit::Day,
+            after: "b".into(),
+        };
+        for retention in [None, Some(retention)] {
+            homed.ownership.retention = retention;
+            let record = Record::Table(Box::new(homed.clone()));
+            let bytes = record.encode().unwrap();
+            assert_eq!(bytes[0], HOMED);
+            assert_eq!(Record::decode(&bytes).unwrap(), record);
+        }
+        homed.ownership.home_region = Some(ColumnId(u32::MAX));
+        let bytes = Record::Table(Box::new(homed)).encode().unwrap();
+        assert_eq!(Record::decode(&bytes).unwrap_err().code, 1712);
+    }
+
+    #[test]
     fn what_is_blinded_comes_back_and_keys_of_earlier_formats_are_plain() {
         let mut blinded = table(None);
         blinded.blinding.personal = vec![ColumnId(2)];
@@ -637,9 +683,9 @@ mod tests {
         let mut bytes = Record::Table(Box::new(table(None)))
             .encode()
             .expect("encodes");
-        bytes[0] = RETAINED + 1;
+        bytes[0] = HOMED + 1;
         let error = Record::decode(&bytes).expect_err("refused");
-        assert!(error.message.contains("format 7"), "{}", error.message);
+        assert!(error.message.contains("format 8"), "{}", error.message);
     }
 
     #[test]

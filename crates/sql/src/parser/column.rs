@@ -34,7 +34,16 @@ pub(crate) fn is_personal_attribute(option: &ColumnOption) -> bool {
         if matches!(tokens.as_slice(), [Token::Word(word)] if word.value == PERSONAL))
 }
 
-/// `CHARSET x`, `BINARY`, `VISIBLE`, `ZEROFILL` and `PERSONAL`; everything else is left to `sqlparser`.
+/// The word for the column of people that says where they are at home.
+const HOME_REGION: &str = "HOME_REGION";
+
+/// Whether the option is HOME_REGION.
+pub(crate) fn is_home_region_attribute(option: &ColumnOption) -> bool {
+    matches!(option, ColumnOption::DialectSpecific(tokens)
+        if matches!(tokens.as_slice(), [Token::Word(word)] if word.value == HOME_REGION))
+}
+
+/// `CHARSET x`, `BINARY`, `VISIBLE`, `ZEROFILL`, `PERSONAL` and `HOME_REGION`; everything else is left to `sqlparser`.
 pub(super) fn option(
     parser: &mut Parser,
 ) -> Result<Option<Result<Option<ColumnOption>, ParserError>>, ParserError> {
@@ -67,6 +76,10 @@ pub(super) fn option(
     }
     if take(parser, PERSONAL) {
         let word = Token::make_keyword(PERSONAL);
+        return Ok(Some(Ok(Some(ColumnOption::DialectSpecific(vec![word])))));
+    }
+    if take(parser, HOME_REGION) {
+        let word = Token::make_keyword(HOME_REGION);
         return Ok(Some(Ok(Some(ColumnOption::DialectSpecific(vec![word])))));
     }
     if take(parser, "VISIBLE") {

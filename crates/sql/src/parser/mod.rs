@@ -46,7 +46,9 @@ pub(crate) use self::words::quote_name;
 pub(crate) use canonical::{
     calls_in, canonical, columns_in, displayed, displayed_definition, has_query, stored_mode,
 };
-pub(crate) use column::{is_binary_attribute, is_personal_attribute, is_zerofill_attribute};
+pub(crate) use column::{
+    is_binary_attribute, is_home_region_attribute, is_personal_attribute, is_zerofill_attribute,
+};
 pub use load::{IntoFile, LineFormat, LoadData, LoadTarget};
 pub(crate) use ownership::link_in_comment;
 pub(crate) use portable::in_default_mode;

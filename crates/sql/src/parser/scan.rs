@@ -13,7 +13,7 @@ use crate::types::SqlMode;
 const VERSION: u32 = 80_036;
 
 /// Words an annotation may begin with inside a comment of a future version.
-const ANNOTATION_WORDS: [&str; 11] = [
+const ANNOTATION_WORDS: [&str; 12] = [
     "DATA_SUBJECT",
     "OWNED_BY",
     "OWNS",
@@ -24,6 +24,7 @@ const ANNOTATION_WORDS: [&str; 11] = [
     "UNOWNED",
     "RETAIN",
     "PERSONAL",
+    "HOME_REGION",
     "ORDERED",
 ];
 

@@ -104,6 +104,12 @@ fn rows_of(catalog: &Catalog, graph: &OwnershipGraph, table: &Table, waiting: us
             message: format!("{retention}: GDPR FORGET puts off such rows until then"),
         });
     }
+    if let Some(home) = table.ownership.home_region {
+        let column = names(table, &[home]);
+        findings.push(note(format!(
+            "HOME_REGION: {column}; it is kept, and nothing is placed by it yet"
+        )));
+    }
     // What is not sealed is plain anyway.
     if table.sealing.vault().is_some() && !chains.is_empty() {
         findings.extend(keys_of(catalog, table));

@@ -57,6 +57,7 @@ mod view_candidates;
 mod views;
 mod waiter;
 
+pub use gdpr::{CertificateOverview, PersonTree, TreeLink, TreeRow, TreeTable};
 pub use host::{AccountAuth, ClientInfo, CompressionInfo, Host, InstanceOptions, TlsInfo};
 pub use instance::{Instance, VERSION};
 pub use metrics::{

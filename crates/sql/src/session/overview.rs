@@ -8,6 +8,7 @@ use manxdb_ownership::{Origin, TableReport, report};
 use super::instance::Instance;
 use crate::catalog::{Catalog, MaterializedView, ownership};
 use crate::error::SqlResult;
+use crate::statement::owners::requests as waiting;
 use crate::statement::owners::subjects::{self, ForgetRequest};
 use crate::views::shapes_of;
 
@@ -18,7 +19,7 @@ pub struct OwnershipOverview {
     pub tables: Vec<OverviewTable>,
     /// Links between them.
     pub links: Vec<OverviewLink>,
-    /// Requests: those that are open, then the newest of those that are done.
+    /// Requests: those that are open, those that wait, then the newest of those that are done.
     pub requests: Vec<OverviewRequest>,
     /// Whether rows are sealed.
     pub is_sealed: bool,
@@ -59,8 +60,10 @@ pub struct OverviewRequest {
     pub number: u64,
     /// Database and table of the person.
     pub kind: String,
-    /// Whether it is done.
-    pub is_done: bool,
+    /// `open`, `grace`, how many rows are put off, or `done`.
+    pub state: String,
+    /// When it goes on by itself, microseconds since 1970.
+    pub due_at_micros: Option<i64>,
     /// Rows deleted or changed.
     pub rows: u64,
     /// The account that asked.
@@ -182,20 +185,34 @@ impl Instance {
         let txn = self.store.begin();
         txn.declare_read_only();
         let open = subjects::open_requests(&txn)?;
+        let waiting = waiting::waiting(&txn)?;
         let done = subjects::done_requests(&txn)?;
-        let shown = open.iter().chain(&done).take(REQUESTS_MAX);
-        overview.requests = shown
-            .map(|(number, request)| overview_of(*number, request))
-            .collect();
+        let open = open
+            .iter()
+            .map(|(number, request)| overview_of(*number, request, "open", None));
+        let waiting = waiting.iter().rev().map(|(number, waiting)| {
+            let state = waiting.why.to_string();
+            overview_of(*number, &waiting.request, &state, waiting.due_at_micros)
+        });
+        let done = done
+            .iter()
+            .map(|(number, request)| overview_of(*number, request, "done", None));
+        overview.requests = open.chain(waiting).chain(done).take(REQUESTS_MAX).collect();
         Ok(overview)
     }
 }
 
-fn overview_of(number: u64, request: &ForgetRequest) -> OverviewRequest {
+fn overview_of(
+    number: u64,
+    request: &ForgetRequest,
+    state: &str,
+    due_at_micros: Option<i64>,
+) -> OverviewRequest {
     OverviewRequest {
         number,
         kind: format!("{}.{}", request.database, request.table),
-        is_done: request.done_at_micros > 0,
+        state: state.to_string(),
+        due_at_micros,
         rows: request.rows,
         asked_by: request.asked_by.clone(),
         asked_at_micros: request.asked_at_micros,

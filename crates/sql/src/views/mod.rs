@@ -18,6 +18,7 @@
 //! | `neutral` | evaluation without a session |
 //! | `maintained` | one view in use |
 //! | `registry` | all of them: commits, catalog changes, memory |
+//! | `search` | rows of tables as views hold them, for `GDPR VERIFY` |
 //! | `candidates`, `template_text` | queries that might earn a view, and the definition each would have |
 
 mod candidates;
@@ -30,6 +31,7 @@ mod matching;
 mod neutral;
 mod pure;
 mod registry;
+mod search;
 mod shape;
 mod template_text;
 mod top;
@@ -39,6 +41,8 @@ pub(crate) use definition::shapes_of;
 pub use maintained::Maintained;
 pub(crate) use matching::answer;
 pub(crate) use registry::Views;
+pub(crate) use search::HeldRow;
+pub(crate) use shape::HeldTable;
 pub(crate) use template_text::definition_text;
 
 /// Bytes that views may take unless `views_memory` says otherwise.

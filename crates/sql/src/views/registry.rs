@@ -269,6 +269,11 @@ impl Views {
         self.shared.feed.plant(mutants);
     }
 
+    /// All views in use.
+    pub(super) fn in_use_now(&self) -> Vec<Arc<Maintained>> {
+        self.watched.read().views.clone()
+    }
+
     /// Drops all that is held of all tables: what was erased is in no view, for no reader.
     pub fn empty_all(&self) {
         for view in &self.watched.read().views {

@@ -8,6 +8,7 @@ mod forget;
 mod garbage;
 mod gdpr_get;
 mod half_done;
+mod home_region;
 mod index_choice;
 mod isolation;
 mod load_data;

@@ -23,6 +23,7 @@ mod lanes;
 mod power;
 mod record;
 mod recovery;
+mod search;
 mod segment;
 mod spares;
 
@@ -38,6 +39,7 @@ pub use disk::create_folder;
 pub use lanes::Unsynced;
 pub use record::LogPosition;
 pub use recovery::salvage;
+pub use search::search;
 
 use self::segment::{Header, Segment};
 use self::spares::Spares;

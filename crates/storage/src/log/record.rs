@@ -15,6 +15,7 @@
 use manxdb_core::check::deep;
 
 use crate::model::{Version, WriteBatch};
+use crate::search::StoredVersion;
 
 /// Bytes before the payload.
 pub const HEADER_BYTES: usize = 16;
@@ -214,6 +215,29 @@ pub fn decode(payload: &[u8]) -> Option<WriteBatch> {
         batch.writes.push((Version(version), key, value));
     }
     Some(batch)
+}
+
+/// The write whose key begins at `bytes[at]`, if what stands before it can be the head of a write; the
+/// value as far as it is there.
+pub fn write_with_key_at(bytes: &[u8], at: usize) -> Option<StoredVersion<'_>> {
+    let mut head = bytes.get(at.checked_sub(WRITE_BYTES)?..at)?;
+    let version = u64::from_le_bytes(*take(&mut head)?);
+    let key_length = u32::from_le_bytes(*take(&mut head)?);
+    let value_length = u32::from_le_bytes(*take(&mut head)?);
+    let mut rest = bytes.get(at..)?;
+    let key = take_slice(&mut rest, key_length)?;
+    let value = match value_length {
+        DELETED => None,
+        length => {
+            let length = usize::try_from(length).ok()?;
+            Some(rest.get(..length).unwrap_or(rest))
+        }
+    };
+    Some(StoredVersion {
+        key,
+        version: Version(version),
+        value,
+    })
 }
 
 fn take<'a, const N: usize>(rest: &mut &'a [u8]) -> Option<&'a [u8; N]> {

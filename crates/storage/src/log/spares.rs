@@ -19,6 +19,11 @@ const SPARE: &str = "spare-";
 /// And of those not filled yet.
 const FILLING: &str = "filling-";
 
+/// Whether a file of the log's folder with this name holds no record that counts.
+pub fn is_spare(name: &str) -> bool {
+    name.starts_with(SPARE) || name.starts_with(FILLING)
+}
+
 /// The spare files of a log, and the thread that fills a new one when the last is taken.
 pub struct Spares {
     ready: Arc<Ready>,

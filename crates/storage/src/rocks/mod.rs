@@ -13,6 +13,7 @@
 //! compact  all files at once, for an operator           compact
 //! purge    no file has what was deleted or replaced     purge
 //! copy     a checkpoint while the store serves          checkpoint
+//! search   which files have keys, whoever sees them      search
 //! ```
 //!
 //! Start reading at [`RocksEngine`]; then `store`, `writer`, `flush`, `point` (the hot path),
@@ -36,6 +37,7 @@ mod purge;
 mod quarantine;
 mod remote;
 pub mod salvage;
+mod search;
 mod statistics;
 mod store;
 mod tombstones;
@@ -54,6 +56,7 @@ use crate::error::StorageError;
 use crate::log;
 use crate::memtable::Memtable;
 use crate::model::{Direction, KeyRange, Rows, Version, Versioned, WriteBatch};
+use crate::search::{FileSearch, Judge, KeyPrefixes};
 use flusher::Flusher;
 pub use options::Options;
 pub use quarantine::DamagedFile;
@@ -281,6 +284,14 @@ impl Engine for RocksEngine {
 
     fn purge(&self, mark: Version) -> Result<bool, StorageError> {
         purge::purge(self, mark)
+    }
+
+    fn search_files(
+        &self,
+        prefixes: &KeyPrefixes,
+        judge: &mut Judge<'_>,
+    ) -> Result<Option<FileSearch>, StorageError> {
+        search::search(self, prefixes, judge).map(Some)
     }
 
     fn stop_purging(&self) {

@@ -25,7 +25,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use manxdb_storage::{
-    Appended, Direction, Durability, Engine, KeyRange, StorageError, Version, WriteBatch,
+    Appended, Direction, Durability, Engine, FileSearch, Judge, KeyPrefixes, KeyRange,
+    StorageError, Version, WriteBatch,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -466,6 +467,17 @@ impl CommitPath for LocalPath {
             return Ok(false);
         }
         Ok(self.engine.purge(mark)?)
+    }
+
+    fn search_files(
+        &self,
+        prefixes: &KeyPrefixes,
+        judge: &mut Judge<'_>,
+    ) -> Result<Option<FileSearch>, TxnError> {
+        if self.confirm.is_some() {
+            return Ok(None);
+        }
+        Ok(self.engine.search_files(prefixes, judge)?)
     }
 
     fn stop_purging(&self) {

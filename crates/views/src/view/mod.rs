@@ -1,6 +1,7 @@
-//! The keys of one view; `fill` is how they get there.
+//! The keys of one view; `fill` is how they get there, `search` shows them all.
 
 mod fill;
+mod search;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,6 +14,7 @@ use crate::slot::{Slot, WAITING_MAX};
 use crate::statistics::{Counters, ViewStatistics};
 
 pub use self::fill::Fill;
+pub use self::search::HeldKey;
 
 /// What a view answers to a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,6 +17,8 @@ pub struct Answer {
     pub status: u16,
     pub content_type: &'static str,
     pub body: String,
+    /// More headers.
+    pub extra: Vec<(&'static str, String)>,
 }
 
 impl Answer {
@@ -25,6 +27,7 @@ impl Answer {
             status,
             content_type: "text/plain; charset=utf-8",
             body: body.into(),
+            extra: Vec::new(),
         }
     }
 
@@ -33,6 +36,7 @@ impl Answer {
             status: 200,
             content_type: "text/html; charset=utf-8",
             body,
+            extra: Vec::new(),
         }
     }
 
@@ -41,7 +45,15 @@ impl Answer {
             status,
             content_type: "application/json",
             body: format!("{body:#}\n"),
+            extra: Vec::new(),
         }
+    }
+
+    /// With one header more.
+    pub fn with(mut self, name: &'static str, value: String) -> Self {
+        assert!(!value.contains(['\r', '\n']), "a header is one line");
+        self.extra.push((name, value));
+        self
     }
 
     /// The answer to one request: without its body when only the head was asked for; the last one says that
@@ -61,6 +73,9 @@ impl Answer {
         header("Content-Length", &self.body.len().to_string());
         header("Content-Security-Policy", POLICY);
         header("X-Content-Type-Options", "nosniff");
+        for (name, value) in &self.extra {
+            header(name, value);
+        }
         if self.status == 401 {
             header("WWW-Authenticate", CHALLENGE);
         }

@@ -35,10 +35,59 @@ impl Request {
         self.target.split(['?', '#']).next().unwrap_or_default()
     }
 
+    /// Names and values of what follows `?`, decoded.
+    pub fn query(&self) -> Vec<(String, String)> {
+        let query = self.target.split('#').next().unwrap_or_default();
+        form(query.split_once('?').map_or("", |(_, query)| query))
+    }
+
+    /// Names and values of the fields of a form in the body, decoded.
+    pub fn fields(&self) -> Vec<(String, String)> {
+        form(&String::from_utf8_lossy(&self.body))
+    }
+
     /// The value of the first header of that name, which is in no case.
     pub fn header(&self, name: &str) -> Option<&str> {
         values(&self.headers, name).next()
     }
+}
+
+/// Names and values of `application/x-www-form-urlencoded`.
+fn form(text: &str) -> Vec<(String, String)> {
+    let fields = text.split('&').filter(|field| !field.is_empty());
+    fields
+        .map(|field| {
+            let (name, value) = field.split_once('=').unwrap_or((field, ""));
+            (decoded(name), decoded(value))
+        })
+        .collect()
+}
+
+/// Text in which `+` is a space and `%41` an A; what is no such code stays as it is.
+fn decoded(text: &str) -> String {
+    let digit = |byte: u8| {
+        char::from(byte)
+            .to_digit(16)
+            .and_then(|digit| u8::try_from(digit).ok())
+    };
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let code = match (first, behind) {
+            (b'%', [high, low, ..]) => digit(*high).zip(digit(*low)),
+            _ => None,
+        };
+        rest = behind;
+        match (code, first) {
+            (Some((high, low)), _) => {
+                bytes.push(high << 4 | low);
+                rest = behind.get(2..).unwrap_or_default();
+            }
+            (None, b'+') => bytes.push(b' '),
+            (None, other) => bytes.push(*other),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Why no request came.
@@ -300,6 +349,29 @@ mod tests {
                 assert_eq!(told, b"HTTP/1.1 100 Continue\r\n\r\n");
             }
         }
+    }
+
+    #[test]
+    fn forms_and_queries_are_decoded_and_no_text_is_refused() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(
+            form("kind=d.users&id=a+b%2C%c3%a9&&x&=y&z=1=2"),
+            [
+                pair("kind", "d.users"),
+                pair("id", "a b,é"),
+                pair("x", ""),
+                pair("", "y"),
+                pair("z", "1=2"),
+            ]
+        );
+        for odd in ["%", "%4", "%zz", "%%41", "%ff", "+", "é"] {
+            let shown = decoded(odd);
+            assert!(!shown.is_empty(), "{odd}");
+        }
+        assert_eq!(decoded("%%41%4"), "%A%4");
+        let (requests, ..) = read_all(b"GET /a?request=7&b#c HTTP/1.1\r\n\r\n", 9);
+        assert_eq!(requests[0].query(), [pair("request", "7"), pair("b", "")]);
+        assert_eq!(requests[0].path(), "/a");
     }
 
     #[test]

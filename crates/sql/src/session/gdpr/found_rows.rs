@@ -45,6 +45,8 @@ pub(super) struct Reason {
     pub(super) columns: Vec<usize>,
     /// The row of another table that has the link: its table's and its own number.
     pub(super) via: Option<(usize, usize)>,
+    /// Where a link of the row itself leads: the number of the table, and its columns.
+    pub(super) target: Option<(usize, Vec<usize>)>,
 }
 
 impl FoundTable {

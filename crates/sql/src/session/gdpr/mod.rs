@@ -7,10 +7,13 @@
 //! | [`found_rows`] | the rows that it found, by table |
 //! | [`redact`] | ON GET rules: what of a row others keep is not shown |
 //! | [`audit`], [`ledger`] | records of requests, in the store and beside the vault; certificates |
+//! | [`console`] | what the console shows: a person's rows as a tree, certificates |
+//! | [`verify`] | looks for a person again, everywhere |
 //! | [`purge`] | what is left in files of who was forgotten goes, and certificates say when |
 //! | [`format`] | result sets, JSON, CSV, INSERT statements |
 
 mod audit;
+mod console;
 mod forget;
 mod format;
 mod found_rows;
@@ -22,6 +25,8 @@ mod verify;
 mod walk;
 
 pub(super) use audit::Audit;
+pub use console::certificates::CertificateOverview;
+pub use console::tree::{PersonTree, TreeLink, TreeRow, TreeTable};
 pub(super) use forget::RunningRequests;
 pub(super) use purge::NextPurge;
 

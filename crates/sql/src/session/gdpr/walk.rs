@@ -205,6 +205,7 @@ impl<'a> Walk<'a> {
             text: "DATA_SUBJECT".to_string(),
             columns: person.primary_key.clone(),
             via: None,
+            target: None,
         });
         self.add(at, row, 0, &reason, true)?;
         self.follow(session, true)?;
@@ -266,6 +267,7 @@ impl<'a> Walk<'a> {
                     text: reason(child, link, kind),
                     columns: link.columns.clone(),
                     via: None,
+                    target: Some((table, columns)),
                 });
                 self.add_all(session, at, &link.columns, &keys, &reason, is_owned)?;
             }
@@ -300,6 +302,7 @@ impl<'a> Walk<'a> {
                     text: text.clone(),
                     columns: link.columns.clone(),
                     via: Some((table, *row)),
+                    target: None,
                 });
                 self.add_all(session, at, &columns, &keys, &reason, is_owned)?;
             }

@@ -218,6 +218,10 @@ fn column_line(table: &Table, column: &Column) -> String {
     if table.blinding.personal.contains(&column.id) && !is_said {
         line.push_str(" /*!99999 PERSONAL */");
     }
+    let is_said = column.comment.trim().eq_ignore_ascii_case("HOME_REGION");
+    if table.ownership.home_region == Some(column.id) && !is_said {
+        line.push_str(" /*!99999 HOME_REGION */");
+    }
     line
 }
 

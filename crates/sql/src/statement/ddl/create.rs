@@ -393,6 +393,7 @@ fn like_table(
     table.foreign_keys.clear();
     table.ownership.rules.clear();
     table.ownership.retention = None;
+    table.ownership.home_region = None;
     table.ownership_rules.clear();
     table.created_at = context.eval.now_micros;
     table.next_index_id = table

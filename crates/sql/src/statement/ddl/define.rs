@@ -14,7 +14,8 @@ use crate::catalog::{
 };
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{
-    Annotations, canonical, is_binary_attribute, is_personal_attribute, is_zerofill_attribute,
+    Annotations, canonical, is_binary_attribute, is_home_region_attribute, is_personal_attribute,
+    is_zerofill_attribute,
 };
 use crate::statement::target::position;
 use crate::types::{Collation, DataType};
@@ -235,12 +236,13 @@ impl<'a> Builder<'a> {
                 ColumnOption::CharacterSet(_) | ColumnOption::Collation(_) => {}
                 option if is_binary_attribute(option) => refuse_binary(&column)?,
                 option if is_zerofill_attribute(option) => {}
-                option if is_personal_attribute(option) => {}
+                option if is_personal_attribute(option) || is_home_region_attribute(option) => {}
                 ColumnOption::Generated { .. } => {}
                 other => return Err(SqlError::not_supported(format!("column option {other}"))),
             }
         }
         self.note_personal(&column, options);
+        self.note_home_region(&column, options)?;
         default::settle(self.context, &mut column)?;
         Ok((column, constraints))
     }

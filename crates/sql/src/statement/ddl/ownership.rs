@@ -9,11 +9,12 @@ use manxdb_ownership::{
 use sqlparser::ast::{ForeignKeyConstraint, Ident, ObjectName};
 
 use super::DdlContext;
-use super::define::Builder;
+use super::blinding::says;
+use super::define::{Builder, NamedOption};
 use crate::catalog::store::Edit;
-use crate::catalog::{ForeignKey, OwnershipAnnotation, Table, ownership};
+use crate::catalog::{Column, ForeignKey, OwnershipAnnotation, Table, ownership};
 use crate::error::{SqlError, SqlResult};
-use crate::parser::{OwnershipChange, link_in_comment};
+use crate::parser::{OwnershipChange, is_home_region_attribute, link_in_comment};
 use crate::statement::names::relation;
 use crate::statement::target::position;
 use crate::types::DataType;
@@ -46,6 +47,7 @@ pub(super) fn put_checked(
 ) -> SqlResult<()> {
     let name = ownership::name(&table);
     check_retention(&table)?;
+    check_home_region(&table)?;
     edit.put_table(table)?;
     if !ownership::is_used(&edit.catalog) {
         return Ok(());
@@ -78,6 +80,34 @@ fn check_retention(table: &Table) -> SqlResult<()> {
     }
 }
 
+/// A home region is a text that a person has.
+fn check_home_region(table: &Table) -> SqlResult<()> {
+    let Some(home) = table.ownership.home_region else {
+        return Ok(());
+    };
+    let refused = |text: String| Err(SqlError::new(51003, "HY000", text));
+    let mut columns = table.columns.iter();
+    let Some(column) = columns.find(|column| column.id == home) else {
+        return refused(format!(
+            "The column of table '{}' that goes is HOME_REGION: ALTER TABLE … MODIFY it without that first",
+            table.name
+        ));
+    };
+    let (name, table_name) = (&column.name, &table.name);
+    if !table.data_subject {
+        return refused(format!(
+            "Column '{name}' of table '{table_name}' is HOME_REGION, and its rows are no people: say \
+             DATA_SUBJECT of the table, or leave it out"
+        ));
+    }
+    if column.ty.is_text() || matches!(column.ty, DataType::Enum { .. }) {
+        return Ok(());
+    }
+    refused(format!(
+        "Column '{name}' of table '{table_name}' is HOME_REGION, which is a name: make it CHAR, VARCHAR or ENUM"
+    ))
+}
+
 /// A column that a period begins at has another name.
 pub(super) fn rename_in_retention(retention: &mut Option<Retention>, from: &str, to: &str) {
     if let Some(retention) = retention
@@ -93,6 +123,41 @@ pub(super) fn comment_says_subject(comment: &str) -> bool {
 }
 
 impl Builder<'_> {
+    /// Notes whether a column's options, or its COMMENT, say HOME_REGION.
+    ///
+    /// # Errors
+    /// 51003 when another column is that already.
+    pub(super) fn note_home_region(
+        &mut self,
+        column: &Column,
+        options: &[NamedOption],
+    ) -> SqlResult<()> {
+        let mut options = options.iter();
+        let is_home = says(&column.comment, "HOME_REGION")
+            || options.any(|(_, option)| is_home_region_attribute(option));
+        let known = self.table.ownership.home_region;
+        match known.filter(|known| *known != column.id) {
+            Some(other) if is_home => {
+                let mut columns = self.table.columns.iter();
+                let other = columns.find(|column| column.id == other);
+                let other = other.map_or("", |column| column.name.as_str());
+                Err(SqlError::new(
+                    51003,
+                    "HY000",
+                    format!(
+                        "Columns '{other}' and '{}' of table '{}' are both HOME_REGION: a person has one home",
+                        column.name, self.table.name
+                    ),
+                ))
+            }
+            Some(_) => Ok(()),
+            None => {
+                self.table.ownership.home_region = is_home.then_some(column.id);
+                Ok(())
+            }
+        }
+    }
+
     /// Makes the annotated links of columns, and decides what the new links mean.
     ///
     /// # Errors

@@ -90,7 +90,8 @@ pub(super) fn create(
 /// Foreign keys that are only recorded, as in MySQL those written behind a column, are forgotten.
 fn refuse_foreign_keys(table: &mut Table) -> SqlResult<()> {
     let plain = OwnershipAnnotation::References;
-    if table.foreign_keys.iter().any(|key| key.ownership != plain) || table.data_subject {
+    let is_said = table.data_subject || table.ownership.home_region.is_some();
+    if is_said || table.foreign_keys.iter().any(|key| key.ownership != plain) {
         return Err(SqlError::not_supported(
             "ownership annotations on a temporary table",
         ));

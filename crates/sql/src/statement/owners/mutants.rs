@@ -19,6 +19,20 @@ pub enum OwnershipMutant {
     KeptKey,
     /// ON DEL rules are not applied.
     SkippedRule,
+    /// What views keep for readers of older snapshots stays when a person is forgotten.
+    KeptViews,
+    /// FORGET does not look at holds.
+    IgnoredHold,
+    /// A RELEASE does not erase what was put off for the hold.
+    KeptAfterRelease,
+    /// UNDO takes back a request whose grace is over.
+    UndoneTooLate,
+    /// RETAIN keeps nothing.
+    IgnoredRetention,
+    /// RETAIN keeps rows for one day less than it says.
+    RetentionOfADayLess,
+    /// The key of a row that stays is erased with those of rows that go, and the row has no other.
+    KeptUnderErasedKey,
 }
 
 #[cfg(feature = "mutants")]

@@ -243,6 +243,10 @@ impl OwnerNotes {
             let Some(key) = new_key(table)? else {
                 return Ok(());
             };
+            if is_planted(OwnershipMutant::KeptUnderErasedKey) {
+                self.erased.borrow_mut().push(has);
+                return Ok(());
+            }
             if let Some(copy) = table.copying {
                 txn.put(copy_notes::changed_row_key(copy, suffix), Vec::new())?;
             }

@@ -32,6 +32,15 @@ pub(crate) enum WaitReason {
     PutOff { rows: u64 },
 }
 
+impl std::fmt::Display for WaitReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            WaitReason::Grace { .. } => f.write_str("grace"),
+            WaitReason::PutOff { rows } => write!(f, "{rows} rows put off"),
+        }
+    }
+}
+
 /// A request that waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WaitingRequest {
@@ -60,6 +69,16 @@ pub(crate) struct Hold {
 
 fn numbered(prefix: &[u8], number: u64) -> Vec<u8> {
     [prefix, &number.to_be_bytes()].concat()
+}
+
+/// Under which a request is stored while it waits.
+pub(crate) fn waiting_key(request: u64) -> Vec<u8> {
+    numbered(WAITING, request)
+}
+
+/// Under which a hold is stored.
+pub(crate) fn hold_key(hold: u64) -> Vec<u8> {
+    numbered(HOLDS, hold)
 }
 
 fn damaged(what: &str) -> SqlError {

@@ -75,7 +75,8 @@ fn subject_key(table: TableId, suffix: &[u8]) -> Vec<u8> {
     [SUBJECTS, &table.0.to_be_bytes(), &hash(suffix)].concat()
 }
 
-fn request_key(request: u64) -> Vec<u8> {
+/// Under which a request is stored until it is done.
+pub(crate) fn request_key(request: u64) -> Vec<u8> {
     [OPEN_REQUESTS, &request.to_be_bytes()].concat()
 }
 

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::engine::Engine as _;
+use crate::log;
 use crate::model::{Durability, WriteBatch};
 use crate::rocks::Options;
+use crate::search::{FileSearch, KeyPrefixes, StoredVersion};
 
 /// Keys whose rows stay, and keys whose rows are deleted.
 const KEPT: &[u8] = b"resident-";
@@ -84,11 +86,44 @@ fn holding(directory: &Path, wanted: &[u8]) -> Vec<String> {
         .collect()
 }
 
+/// Searches for deleted keys that begin with `prefix`; the files of the log and the lists of sorted
+/// files that have some must be those that have these bytes.
+fn searched(subject: &Subject, directory: &Path, prefix: &[u8]) -> FileSearch {
+    let prefixes = KeyPrefixes::new(vec![prefix.to_vec()]);
+    let is_gone = |found: &StoredVersion<'_>| {
+        assert!(found.key.starts_with(prefix), "{found:?}");
+        subject
+            .engine
+            .get(found.key, Version::MAX)
+            .unwrap()
+            .is_none()
+    };
+    let found = subject.engine.search_files(&prefixes, &mut { is_gone });
+    let found = found.unwrap().expect("files are looked at");
+    let holding = holding(directory, prefix);
+    let named = |part: &str| holding.iter().filter(|name| name.contains(part)).count() as u64;
+    // Compactions go on, and change sorted files and the lists of them.
+    let found_in = [found.log, found.spares].map(|kind| kind.holding);
+    let expected = [named(".log"), named("spare-")];
+    assert_eq!(found_in, expected, "{found:?}: {holding:?}");
+    found
+}
+
 #[test]
 fn no_file_has_a_key_or_value_that_was_deleted_or_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let mut subject = open(directory.path());
     subject.fill();
+    subject.engine.flush().unwrap();
+    // All versions are kept so far: of each key one, and its deletion.
+    let found = searched(&subject, directory.path(), GONE);
+    assert_eq!(found.sorted.versions, 2 * ROWS, "{found:?}");
+    assert!(
+        found.log.versions > 0 && found.manifests.versions > 0,
+        "{found:?}"
+    );
+    let one = searched(&subject, directory.path(), b"kanari-000007");
+    assert_eq!(one.sorted.versions, 2, "{one:?}");
     let mark = Version(subject.version);
     subject.engine.set_watermark(mark);
     subject.engine.flush().unwrap();
@@ -97,6 +132,21 @@ fn no_file_has_a_key_or_value_that_was_deleted_or_replaced() {
         assert!(found.iter().any(|name| name.ends_with(end)), "{found:?}");
     }
     assert!(subject.engine.purge(mark).unwrap());
+    let none = searched(&subject, directory.path(), GONE);
+    let versions = [none.sorted, none.manifests, none.log, none.spares].map(|kind| kind.versions);
+    assert_eq!(versions, [0; 4]);
+    assert!(none.sorted.files > 0 && none.log.files > 0, "{none:?}");
+    // A file that the log would write over has a part of a record of before.
+    let remains = [
+        &[0; 5000],
+        b"\x09\0kanari-000007 and what follows".as_slice(),
+    ]
+    .concat();
+    let planted = directory.path().join(log::FOLDER).join("spare-99");
+    std::fs::write(&planted, remains).unwrap();
+    let found = searched(&subject, directory.path(), b"kanari-000007");
+    assert_eq!((found.spares.holding, found.spares.versions), (1, 1));
+    std::fs::remove_file(planted).unwrap();
     // What is written meanwhile, and later, is in the new files alone.
     subject.write(KEPT, ROWS, Some(b"later"));
     assert_eq!(holding(directory.path(), GONE), [""; 0]);

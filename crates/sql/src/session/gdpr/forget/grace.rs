@@ -9,6 +9,7 @@ use crate::parser::GdprUndo;
 use crate::session::accounts::{Privileges, access};
 use crate::session::session::Session;
 use crate::statement::StatementOutcome;
+use crate::statement::owners::mutants::{OwnershipMutant, is_planted};
 use crate::statement::owners::requests::{self as waiting, WaitReason, WaitingRequest};
 use crate::statement::owners::subjects::{self, SubjectState};
 
@@ -165,7 +166,8 @@ impl Session {
             return Err(refused(text));
         };
         let now = self.instance().host.wall_micros();
-        if waiting.due_at_micros.is_some_and(|due| due <= now) {
+        let is_over = waiting.due_at_micros.is_some_and(|due| due <= now);
+        if is_over && !is_planted(OwnershipMutant::UndoneTooLate) {
             return Err(refused(format!(
                 "the grace of request {number} is over: it cannot be undone"
             )));

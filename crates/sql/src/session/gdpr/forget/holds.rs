@@ -12,7 +12,8 @@ use crate::session::accounts::{Privileges, access};
 use crate::session::session::Session;
 use crate::statement::StatementOutcome;
 use crate::statement::owners::audit;
-use crate::statement::owners::requests::{self as waiting, Hold, WaitReason};
+use crate::statement::owners::mutants::{OwnershipMutant, is_planted};
+use crate::statement::owners::requests::{self as waiting, Hold, WaitReason, WaitingRequest};
 use crate::statement::owners::subjects::{self, SubjectState};
 use crate::types::{Row, Value};
 
@@ -41,14 +42,8 @@ impl Session {
         let catalog = self.instance().store.current();
         let graph = ownership::graph(&catalog, None);
         let table = person(&catalog, &graph, &database, &name)?;
-        Ok(Forgotten {
-            database: table.database.clone(),
-            table: table.name.clone(),
-            id: self.id_of(table, id)?,
-            asked_by: self.state.identity.borrow().clone(),
-            reason: None,
-            is_asked: true,
-        })
+        let id = self.id_of(table, id)?;
+        Ok(Forgotten::named(table, id, &self.state.identity.borrow()))
     }
 
     /// The key of a person, in the open transaction.
@@ -224,7 +219,7 @@ impl Session {
         let mut rows = 0;
         if let Some((number, before)) = waits {
             let done = self.resume(number);
-            self.instance().views.empty_all();
+            self.instance().empty_views();
             if let Some(done) = done? {
                 rows = done.rows.saturating_sub(before);
                 info = format!("{info}; {done}");
@@ -247,7 +242,10 @@ impl Session {
             return Ok(None);
         };
         let request = waiting::waiting_request(txn, number)?;
-        let request = request.filter(|request| matches!(request.why, WaitReason::PutOff { .. }));
+        let is_kept = is_planted(OwnershipMutant::KeptAfterRelease);
+        let is_put_off =
+            |request: &WaitingRequest| matches!(request.why, WaitReason::PutOff { .. });
+        let request = request.filter(|request| is_put_off(request) && !is_kept);
         let Some(mut request) = request else {
             return Ok(None);
         };

@@ -2,6 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | [`person`] | whom to forget, and how it went |
 //! | [`plan`] | what becomes of each row that was found |
 //! | [`apply`] | that, carried out by statements |
 //! | [`batches`] | more rows than one transaction takes: a fence, then batches, going on after a crash |
@@ -17,6 +18,7 @@ mod apply;
 mod batches;
 mod grace;
 mod holds;
+mod person;
 mod plan;
 mod requests;
 
@@ -31,51 +33,31 @@ use crate::error::{SqlError, SqlResult};
 use crate::parser::GdprForget;
 use crate::session::ResultSink;
 use crate::session::accounts::{Privileges, access};
+use crate::session::instance::Instance;
 use crate::session::run::RETRIES_MAX;
 use crate::session::session::Session;
 use crate::statement::StatementOutcome;
 use crate::statement::owners::audit;
+use crate::statement::owners::mutants::{OwnershipMutant, is_planted};
 use crate::statement::owners::requests::{self as waiting, WaitReason, WaitingRequest};
 use crate::statement::owners::subjects::{self, ForgetRequest, SubjectState};
-use crate::types::Value;
 use apply::apply;
+use person::{ForgetDone, ForgetOutcome};
 use plan::{ForgetPlan, ForgetPlanner, Kept, counted};
 
+pub(super) use person::Forgotten;
 pub(super) use plan::may_clear;
 pub(in crate::session) use requests::RunningRequests;
 
 const EXPLAINED: [&str; 4] = ["Table", "Action", "Rows", "Why"];
 
-/// Whom to forget, and how it was asked for.
-#[derive(Debug, Clone)]
-pub(super) struct Forgotten {
-    pub(super) database: String,
-    pub(super) table: String,
-    /// Values of the primary key.
-    id: Vec<Value>,
-    asked_by: String,
-    reason: Option<String>,
-    /// A statement asks for it: what is held as a whole is refused. The server's own goes on with what may go.
-    is_asked: bool,
-}
-
-/// How a request went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ForgetDone {
-    request: u64,
-    /// Rows changed by all of its transactions.
-    rows: u64,
-    /// Rows that are put off.
-    put_off: u64,
-}
-
-/// How one attempt went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ForgetOutcome {
-    /// All that may go has gone.
-    Done(ForgetDone),
-    /// There is more than one transaction may change.
-    TooMany,
+impl Instance {
+    /// Views have heard of each commit of a request; what they keep for older snapshots goes, too.
+    fn empty_views(&self) {
+        if !is_planted(OwnershipMutant::KeptViews) {
+            self.views.empty_all();
+        }
+    }
 }
 
 impl Session {
@@ -92,13 +74,11 @@ impl Session {
         let catalog = self.instance().store.current();
         let graph = ownership::graph(&catalog, None);
         let table = person(&catalog, &graph, &database, &name)?;
+        let id = self.id_of(table, &forget.id)?;
         let whom = Forgotten {
-            database: table.database.clone(),
-            table: table.name.clone(),
-            id: self.id_of(table, &forget.id)?,
-            asked_by: self.state.identity.borrow().clone(),
             reason: forget.reason.clone(),
             is_asked: !forget.is_explained,
+            ..Forgotten::named(table, id, &self.state.identity.borrow())
         };
         if forget.is_explained {
             let rows = self.at_one_snapshot(|session| {
@@ -114,7 +94,7 @@ impl Session {
         }
         let forgotten = self.forget(&whom);
         // Views have heard of each commit; versions for older snapshots go too, as far as it came.
-        self.instance().views.empty_all();
+        self.instance().empty_views();
         let done = forgotten?;
         let outcome = StatementOutcome {
             affected_rows: done.rows,
@@ -136,7 +116,7 @@ impl Session {
         Ok(plan.summary(walk.tables()))
     }
 
-    fn forget_walk<'a>(
+    pub(super) fn forget_walk<'a>(
         &self,
         catalog: &'a Catalog,
         graph: &'a OwnershipGraph,
@@ -182,6 +162,9 @@ impl Session {
         let subject = subjects::hash(&suffix);
         let mut holds = waiting::holds(self.open_transaction()?)?;
         holds.retain(|(_, hold)| (hold.kind_id, hold.subject) == (table.0, subject));
+        if is_planted(OwnershipMutant::IgnoredHold) {
+            holds.clear();
+        }
         Ok(Kept {
             holds,
             now_micros: self.instance().host.wall_micros(),
@@ -189,7 +172,7 @@ impl Session {
     }
 
     /// 51004 with what is known of somebody who is not there.
-    fn unknown_person(
+    pub(super) fn unknown_person(
         &self,
         walk: &mut Walk<'_>,
         table: &Table,
@@ -220,7 +203,10 @@ impl Session {
     }
 
     /// Runs `work` with the rights of the server and without checks of foreign keys.
-    fn forgetting<T>(&mut self, work: impl FnOnce(&mut Self) -> SqlResult<T>) -> SqlResult<T> {
+    pub(super) fn forgetting<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> SqlResult<T>,
+    ) -> SqlResult<T> {
         self.is_forgetting = true;
         let result = work(self);
         self.is_forgetting = false;
@@ -417,12 +403,9 @@ impl Session {
     /// A request of a newer store begins again here, under its number.
     pub(super) fn begin_again(&self, table: &Table, suffix: &[u8], number: u64) -> SqlResult<()> {
         let whom = Forgotten {
-            database: table.database.clone(),
-            table: table.name.clone(),
-            id: Vec::new(),
-            asked_by: self.state.identity.borrow().clone(),
             reason: Some("the store came from a backup".to_string()),
             is_asked: false,
+            ..Forgotten::named(table, Vec::new(), &self.state.identity.borrow())
         };
         let txn = self.open_transaction()?;
         let request = self.new_request(table.id.0, &whom, suffix);
@@ -439,13 +422,11 @@ impl Session {
         event: &AuditEvent,
         asked_at_micros: Option<i64>,
     ) -> ForgetRequest {
+        let by = event.by.as_deref().unwrap_or_default();
         let whom = Forgotten {
-            database: table.database.clone(),
-            table: table.name.clone(),
-            id: Vec::new(),
-            asked_by: event.by.clone().unwrap_or_default(),
             reason: event.reason.clone(),
             is_asked: false,
+            ..Forgotten::named(table, Vec::new(), by)
         };
         let mut request = self.new_request(table.id.0, &whom, suffix);
         request.asked_at_micros = asked_at_micros.unwrap_or(request.asked_at_micros);
@@ -481,14 +462,4 @@ impl Session {
 /// 51008: the person, or the request, is not in a state for what was asked.
 fn refused(text: String) -> SqlError {
     SqlError::new(51008, "HY000", text)
-}
-
-impl std::fmt::Display for ForgetDone {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "request {}", self.request)?;
-        if self.put_off > 0 {
-            write!(f, "; {} rows are put off", self.put_off)?;
-        }
-        Ok(())
-    }
 }

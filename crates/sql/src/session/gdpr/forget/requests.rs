@@ -12,7 +12,7 @@ use crate::session::host::ClientInfo;
 use crate::session::instance::Instance;
 use crate::session::processes::Activity;
 use crate::session::session::Session;
-use crate::statement::owners::requests::{self as waiting, WaitReason, WaitingRequest};
+use crate::statement::owners::requests::{self as waiting, WaitingRequest};
 use crate::statement::owners::subjects::{self, ForgetRequest};
 use crate::types::{Row, Value};
 
@@ -51,10 +51,7 @@ impl Session {
             rows.push(self.request_row(number, &request, "open"));
         }
         for (number, waiting) in waiting::waiting(&txn)?.into_iter().rev() {
-            let state = match waiting.why {
-                WaitReason::Grace { .. } => "grace".to_string(),
-                WaitReason::PutOff { rows } => format!("{rows} rows put off"),
-            };
+            let state = waiting.why.to_string();
             let mut row = self.request_row(number, &waiting.request, &state);
             let due = waiting.due_at_micros.map(|due| self.shown_time(due));
             if let (Some(last), Some(due)) = (row.last_mut(), due) {
@@ -120,7 +117,7 @@ impl Instance {
             let mut session = self.own_session(&request.asked_by);
             match session.resume(number) {
                 Ok(_) => {
-                    self.views.empty_all();
+                    self.empty_views();
                     ended += 1;
                 }
                 Err(error) if error.code == 1213 => {}

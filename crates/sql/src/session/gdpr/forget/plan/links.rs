@@ -13,6 +13,12 @@ use crate::types::{Row, Value};
 impl ForgetPlanner<'_, '_> {
     /// Rows that stay cease to refer to rows that go.
     pub(super) fn cut_links(&mut self) -> SqlResult<()> {
+        let goes = |fate: &Fate| matches!(fate, Fate::Delete(_));
+        let is_put_off = |fate: &Fate| matches!(fate, Fate::PutOff(_));
+        let mut fates = self.fates.values();
+        if fates.all(|fate| goes(fate) || is_put_off(fate)) {
+            return Ok(());
+        }
         let mut gone: BTreeSet<Place> = BTreeSet::new();
         for (row, fate) in &self.fates {
             if matches!(fate, Fate::Delete(_)) {

@@ -10,9 +10,13 @@ use manxdb_ownership::{Retention, RetentionUnit, TableName};
 use super::{Fate, ForgetPlanner, Found};
 use crate::error::SqlResult;
 use crate::session::gdpr::found_rows::FoundTable;
+use crate::statement::owners::mutants::{OwnershipMutant, is_planted};
 use crate::statement::owners::requests::Hold;
 use crate::statement::target::position;
 use crate::types::{Row, Value};
+
+/// As much as a planted defect is off.
+const DAY_MICROS: i64 = 86_400_000_000;
 
 /// What keeps rows of a person from going.
 #[derive(Debug, Default)]
@@ -80,7 +84,12 @@ impl ForgetPlanner<'_, '_> {
             return Ok(None);
         };
         let zone = self.session.state.settings().time_zone.clone();
-        let until = kept_until(found, &self.values(row)?, retention, &zone);
+        let mut until = kept_until(found, &self.values(row)?, retention, &zone);
+        if is_planted(OwnershipMutant::IgnoredRetention) {
+            until = Some(i64::MIN);
+        } else if is_planted(OwnershipMutant::RetentionOfADayLess) {
+            until = until.map(|until| until.saturating_sub(DAY_MICROS));
+        }
         match until {
             // The day is not known: the period has not begun.
             None => Ok(Some(format!("{retention}, which is NULL"))),

@@ -1,17 +1,30 @@
 //! `GDPR VERIFY kind id`: looks for a person again, in all rows and entries and not by index, as if FORGET could
 //! not be trusted.
+//!
+//! | file | looks at |
+//! |---|---|
+//! | this one | rows, entries of indexes, slots of the vault |
+//! | [`views`] | what materialized views hold in memory |
+//! | [`files`] | keys that were deleted, in sorted files, lists of them, the commit log and spare files |
+//! | [`findings`] | what was found, and the verdict |
+
+mod files;
+mod findings;
+mod views;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
-use manxdb_ownership::OwnershipGraph;
 use manxdb_ownership::proof::AuditRecord;
+use manxdb_ownership::{OwnershipGraph, TableName};
 use manxdb_txn::Transaction;
 use manxdb_vault::KeyId;
 use sqlparser::ast::{Expr, ObjectName};
 
+use super::forget::Forgotten;
 use super::replay::scan;
+use super::{shown, unknown};
 use crate::catalog::{Catalog, ForeignKey, ROWS, Table, ownership};
 use crate::encoding::{self, KEY_HEAD, encode_key_part};
 use crate::error::SqlResult;
@@ -20,29 +33,8 @@ use crate::session::session::Session;
 use crate::statement::owners::subjects::{self, SubjectState};
 use crate::statement::owners::{audit, erasure};
 use crate::statement::target::position;
-use crate::types::{Row, Value};
-
-const COLUMNS: [&str; 3] = ["Place", "What", "Found"];
-
-/// What was looked at, and how much of the person was there.
-#[derive(Default)]
-struct Findings(Vec<(String, String, u64)>);
-
-impl Findings {
-    fn add(&mut self, place: &str, what: String, found: u64) {
-        self.0.push((place.to_string(), what, found));
-    }
-
-    fn into_rows(self) -> Vec<Row> {
-        let all: u64 = self.0.iter().map(|(_, _, found)| found).sum();
-        let verdict = if all == 0 { "clean" } else { "not clean" };
-        let verdict = ("all".to_string(), verdict.to_string(), all);
-        let text = Value::Text;
-        let rows = self.0.into_iter().chain([verdict]);
-        rows.map(|(place, what, found)| vec![text(place), text(what), Value::UInt(found)])
-            .collect()
-    }
-}
+use crate::types::{Date, Issue, StoreRules, Value, fit};
+use findings::Findings;
 
 /// Looks at one state of the store.
 struct Search<'a> {
@@ -50,9 +42,20 @@ struct Search<'a> {
     catalog: &'a Catalog,
     graph: &'a OwnershipGraph,
     person: Arc<Table>,
+    /// The person's primary key, and as keys have it.
+    id: Vec<Value>,
     suffix: Vec<u8>,
     zone: TimeZone,
     findings: Findings,
+}
+
+/// What the audit has of a person.
+#[derive(Default)]
+struct Recorded {
+    requests: BTreeSet<u64>,
+    holds: BTreeSet<u64>,
+    /// Ids of keys that requests have ordered to be erased.
+    keys: BTreeSet<String>,
 }
 
 impl Session {
@@ -68,9 +71,10 @@ impl Session {
         sink: &mut dyn ResultSink,
         more: bool,
     ) -> SqlResult<()> {
-        let whom = self.named_person(kind, id)?;
+        let mut whom = self.named_person(kind, id)?;
         self.unlock_tables()?;
         self.commit()?;
+        whom.id = self.typed_id(&whom)?;
         let key = self.in_forgetting(&mut |session| session.key_of_person(&whom))?;
         let catalog = self.instance().store.current();
         let graph = ownership::graph(&catalog, None);
@@ -81,6 +85,7 @@ impl Session {
             catalog: &catalog,
             graph: &graph,
             person: Arc::clone(catalog.table(&whom.database, &whom.table)?),
+            id: whom.id,
             suffix: key.suffix,
             zone: self.state.settings().time_zone.clone(),
             findings: Findings::default(),
@@ -88,32 +93,75 @@ impl Session {
         search.person()?;
         search.rows_that_name()?;
         search.rows_without_owner()?;
-        self.keys_left(&mut search)?;
+        let recorded = self.recorded(&search)?;
+        self.keys_left(&mut search, &recorded)?;
+        self.views_left(&mut search)?;
+        self.files_left(&mut search, &recorded)?;
         let rows = search.findings.into_rows();
-        self.send_rows(&COLUMNS, &rows, sink, more)
+        self.send_rows(&findings::COLUMNS, &rows, sink, more)
+    }
+
+    /// The id as values of the primary key: a statement may say `'7'` where it is a number.
+    pub(in crate::session::gdpr) fn typed_id(&self, whom: &Forgotten) -> SqlResult<Vec<Value>> {
+        let catalog = self.instance().store.current();
+        let table = catalog.table(&whom.database, &whom.table)?;
+        let settings = self.state.settings();
+        let rules = StoreRules {
+            mode: settings.sql_mode,
+            zone: &settings.time_zone,
+            today: Date::ZERO,
+        };
+        let mut typed = Vec::with_capacity(whom.id.len());
+        for (at, value) in table.primary_key.iter().zip(&whom.id) {
+            let column = table.columns.get(*at);
+            let fitted = column.map(|column| fit(value.clone(), &column.ty, &rules));
+            match fitted {
+                Some((value, None | Some(Issue::Note))) if !value.is_null() => typed.push(value),
+                _ => {
+                    let id = shown(&whom.id);
+                    let text = format!("no row of '{}' can have the key {id}", whom.table);
+                    return Err(unknown(text));
+                }
+            }
+        }
+        Ok(typed)
+    }
+
+    /// What the audit has of the person.
+    fn recorded(&self, search: &Search<'_>) -> SqlResult<Recorded> {
+        let records = audit::behind(&search.txn, 0)?;
+        if records.is_empty() {
+            return Ok(Recorded::default());
+        }
+        let key = self.instance().proof_key()?;
+        let subject = key.subject(search.person.id.0, &subjects::hash(&search.suffix));
+        let events: Vec<_> = records.iter().filter_map(AuditRecord::event).collect();
+        let mut recorded = Recorded::default();
+        for event in events
+            .iter()
+            .filter(|event| event.subject.as_ref() == Some(&subject))
+        {
+            recorded.requests.extend(event.request);
+            recorded.holds.extend(event.hold);
+        }
+        for event in events {
+            if event
+                .request
+                .is_some_and(|n| recorded.requests.contains(&n))
+            {
+                recorded.keys.extend(event.keys);
+            }
+        }
+        Ok(recorded)
     }
 
     /// Keys of the person's requests that are not erased.
-    fn keys_left(&self, search: &mut Search<'_>) -> SqlResult<()> {
+    fn keys_left(&self, search: &mut Search<'_>, recorded: &Recorded) -> SqlResult<()> {
         let Some(vault) = self.instance().sealing.vault() else {
             return Ok(());
         };
-        let key = self.instance().proof_key()?;
-        let subject = key.subject(search.person.id.0, &subjects::hash(&search.suffix));
-        let events: Vec<_> = audit::behind(&search.txn, 0)?
-            .iter()
-            .filter_map(AuditRecord::event)
-            .collect();
-        let of_person = events
-            .iter()
-            .filter(|event| event.subject.as_ref() == Some(&subject));
-        let requests: BTreeSet<u64> = of_person.filter_map(|event| event.request).collect();
-        let own = events
-            .iter()
-            .filter(|event| event.request.is_some_and(|n| requests.contains(&n)));
-        let keys: BTreeSet<&String> = own.flat_map(|event| &event.keys).collect();
         let mut left = 0;
-        for id in &keys {
+        for id in &recorded.keys {
             let id = u64::from_str_radix(id, 16).map(KeyId::from_stored);
             let is_gone = match id {
                 Ok(id) => vault.is_erased(id).unwrap_or(false),
@@ -123,13 +171,15 @@ impl Session {
         }
         let what = format!(
             "{} keys of requests about the person: not erased",
-            keys.len()
+            recorded.keys.len()
         );
         search.findings.add("vault", what, left);
         let orders = erasure::open_orders(&search.txn)?;
-        let open = orders
-            .iter()
-            .filter(|order| order.request.is_some_and(|n| requests.contains(&n)));
+        let open = orders.iter().filter(|order| {
+            order
+                .request
+                .is_some_and(|n| recorded.requests.contains(&n))
+        });
         let open = open.count() as u64;
         search
             .findings
@@ -174,16 +224,8 @@ impl Search<'_> {
 
     /// Rows of all tables with a foreign key to the person's table that name the person, whatever it means.
     fn rows_that_name(&mut self) -> SqlResult<()> {
-        let databases = self.catalog.stored().databases.values();
-        let tables: Vec<Arc<Table>> = databases
-            .flat_map(|database| database.tables.values().cloned())
-            .collect();
-        for table in tables {
-            let keys = table.foreign_keys.iter().filter(|key| self.leads_here(key));
-            let keys: Vec<&ForeignKey> = keys.collect();
-            if keys.is_empty() {
-                continue;
-            }
+        for table in self.referring() {
+            let keys: Vec<&ForeignKey> = self.links_here(&table).collect();
             let (mut named, mut unreadable) = (BTreeSet::new(), 0);
             scan(
                 &self.txn,
@@ -217,6 +259,19 @@ impl Search<'_> {
         Ok(())
     }
 
+    /// Tables with a foreign key to the person's table.
+    fn referring(&self) -> Vec<Arc<Table>> {
+        let databases = self.catalog.stored().databases.values();
+        let tables = databases.flat_map(|database| database.tables.values());
+        let refer = |table: &&Arc<Table>| self.links_here(table).next().is_some();
+        tables.filter(refer).cloned().collect()
+    }
+
+    /// A table's foreign keys to the person's table.
+    fn links_here<'t>(&'t self, table: &'t Table) -> impl Iterator<Item = &'t ForeignKey> {
+        table.foreign_keys.iter().filter(|key| self.leads_here(key))
+    }
+
     fn leads_here(&self, key: &ForeignKey) -> bool {
         let lower = |text: &str| text.to_lowercase();
         lower(&key.ref_database) == lower(&self.person.database)
@@ -245,23 +300,31 @@ impl Search<'_> {
         Some(suffix)
     }
 
-    /// Rows below the person's table whose owner is not there: nobody would find them.
-    fn rows_without_owner(&mut self) -> SqlResult<()> {
+    /// The person's table and all tables below it.
+    fn below(&self) -> BTreeSet<TableName> {
         let mut open = vec![ownership::name(&self.person)];
         let mut seen: BTreeSet<_> = open.iter().cloned().collect();
         while let Some(name) = open.pop() {
-            let graph = self.graph;
-            for child in graph.tables() {
-                let owned = child.links.iter().filter(|link| {
-                    let gives = link.edge.is_some_and(|edge| edge.kind.gives_ownership());
-                    gives && link.target == name
-                });
-                if owned.count() > 0 && seen.insert(child.name.clone()) {
-                    open.push(child.name.clone());
+            for table in self.graph.tables() {
+                for link in &table.links {
+                    let gives = link.edge.filter(|edge| edge.kind.gives_ownership());
+                    let (owner, owned) = match gives {
+                        Some(edge) if edge.kind.leads_to_target() => (&table.name, &link.target),
+                        Some(_) => (&link.target, &table.name),
+                        None => continue,
+                    };
+                    if *owner == name && seen.insert(owned.clone()) {
+                        open.push(owned.clone());
+                    }
                 }
             }
         }
-        for name in seen {
+        seen
+    }
+
+    /// Rows below the person's table whose owner is not there: nobody would find them.
+    fn rows_without_owner(&mut self) -> SqlResult<()> {
+        for name in self.below() {
             let Ok(table) = self.catalog.table(&name.database, &name.name) else {
                 continue;
             };
