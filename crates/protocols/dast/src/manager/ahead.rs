@@ -14,6 +14,7 @@
 //! | here | places, the bound, and the end |
 //! | [`sending`] | streams to other regions |
 //! | [`following`] | streams from other regions |
+//! | [`shown`] | what people who watch see of them |
 //!
 //! | invariant | |
 //! |---|---|
@@ -24,6 +25,7 @@
 
 mod following;
 mod sending;
+mod shown;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -16,6 +16,7 @@
 //! | [`leaders`] | who leads this region and the others |
 //! | [`invariants`] | what holds between any two steps |
 //! | [`estimate`] | how long a decision takes |
+//! | [`shown`] | what people who watch it see of it |
 
 mod ahead;
 mod clocks;
@@ -26,6 +27,7 @@ mod estimate;
 mod invariants;
 mod leaders;
 mod membership;
+mod shown;
 mod slowest;
 mod stream;
 
@@ -40,6 +42,7 @@ use self::copies::Copies;
 use self::cross::Crossing;
 use self::estimate::Estimate;
 use self::membership::Changing;
+pub use self::shown::{Leading, Pair};
 use crate::call::CallId;
 use crate::ledger::{Entry, Ledger};
 use crate::message::{DastMessage, Decision};
