@@ -41,8 +41,10 @@ pub fn is_open(path: &str) -> bool {
             | "/version"
             | "/metrics"
             | "/replication"
+            | "/geo"
             | "/console.css"
             | "/console.js"
+            | "/live.js"
     )
 }
 

@@ -12,11 +12,13 @@
 //! | `GET /ownership` | whose the rows of each table are, as a picture, and requests to forget; JSON for who accepts that only |
 //! | `GET /views` | materialized views: what they hold, and how often they answered; JSON for who accepts that only |
 //! | `GET /replication` | a cluster that replicates: roles, view, how commands are completed, backlogs; JSON for who accepts that only |
+//! | `GET /geo`, and `GET /` of its nodes | a cluster over regions: latencies, what transactions wait for, regions, nodes; JSON for who accepts that only |
 //! | `POST /backup` | starts a backup; needs the token in the data directory, loopback only |
 //!
 //! Statements, tables and keys are shown to the machine itself, and to accounts with the privilege PROCESS
 //! from elsewhere ([`login`]); numbers and states to all. The listener is on loopback unless told otherwise.
 
+mod geo_page;
 mod health;
 mod http;
 mod login;
