@@ -11,7 +11,7 @@ NIGHT_DIFFERENTIAL ?= 60
 export ROCKSDB
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test quick night lint fmt dist bench compat fuzz soak verbs
+.PHONY: help setup run test quick night lint fmt dist bench book compat fuzz soak verbs
 
 help: ## Lists these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -54,6 +54,9 @@ bench: ## sysbench and Lobsters on ManxDB and MariaDB, alternating; writes docs/
 	@bash scripts/setup.sh bench
 	cargo build --release --locked -p manxdb -p manxdb-lab-cli
 	@python3 scripts/bench.py $(BENCH_ARGS)
+
+book: ## The docs as one site, in the directory book (needs mdbook, and says so)
+	@python3 scripts/book.py
 
 compat: ## SQLAlchemy's and Django's own suites and our statements on ManxDB and MariaDB; writes COMPAT.md
 	@bash scripts/setup.sh test

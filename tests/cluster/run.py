@@ -22,27 +22,12 @@ import time
 
 from harness.checks import check, expect, main
 from harness.signals import stand_still
+from regions import fetch, free_ports, samples, wait_until_same
 
 BINARY = os.environ["MANXDB_TEST_BINARY"]
 SERVERS = 18
 # Longer than anything here takes; only a hanging test meets it.
 PATIENCE = 60
-
-
-def free_ports():
-    """The first of a row of ports that nobody has."""
-    for base in range(21000 + os.getpid() % 500 * 20, 32000, 20):
-        sockets = [socket.socket() for _ in range(SERVERS)]
-        try:
-            for offset, one in enumerate(sockets):
-                one.bind(("127.0.0.1", base + offset))
-            return base
-        except OSError:
-            continue
-        finally:
-            for one in sockets:
-                one.close()
-    raise AssertionError("no free ports")
 
 
 class Cluster:
@@ -51,7 +36,7 @@ class Cluster:
     def __init__(self):
         self.directory = tempfile.TemporaryDirectory(prefix="manxdb-cluster-")
         self.data = pathlib.Path(self.directory.name) / "data"
-        self.base = free_ports()
+        self.base = free_ports(SERVERS)
         self.restarted = []
         self.up = self.start(self.data, self.base, stdout=subprocess.PIPE)
         atexit.register(self.close)
@@ -148,7 +133,7 @@ def cluster():
 @check
 def a_port_or_a_directory_in_use_is_said():
     up = cluster()
-    for data, base, words in [(up.data, free_ports(), "in use by another process"),
+    for data, base, words in [(up.data, free_ports(SERVERS), "in use by another process"),
                               (up.data.parent / "other", up.base, "the port is in use")]:
         second = up.start(data, base, stdout=subprocess.PIPE)
         out, _ = second.communicate(timeout=PATIENCE)
@@ -160,6 +145,32 @@ def a_port_or_a_directory_in_use_is_said():
     expect(unknown.returncode, 1)
     if "there is no cluster file /nowhere/cluster.toml" not in unknown.stderr:
         raise AssertionError(unknown.stderr)
+
+
+@check
+def an_admin_port_in_use_or_an_address_without_port_is_said():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = subprocess.run([BINARY, "cluster", "up", "dast", "--data", str(cluster().data.parent / "third"), "--base-port",
+                               str(free_ports(SERVERS)), "--admin-port", str(port), "--tpcc-scale", "tiny"],
+                              text=True, capture_output=True, check=False, timeout=PATIENCE)
+        expect((done.returncode, f"127.0.0.1:{port} is not free for the admin listener of a node" in done.stderr), (1, True),
+               done.stderr)
+        node = ["cluster", "node", "--node", "0"]
+        alone = pathlib.Path(cluster().directory.name) / "alone"
+        alone.mkdir()
+        file = (cluster().data / "cluster.toml").read_text()
+        (alone / "cluster.toml").write_text(file.replace(f":{cluster().base}\"", f":{free_ports(1)}\"", 1))
+        said = subprocess.run([BINARY, *node, "--cluster", str(alone), "--admin-listen", f"127.0.0.1:{port}"],
+                              text=True, capture_output=True, check=False, timeout=PATIENCE)
+        words = f"cannot listen on 127.0.0.1:{port} for the admin page: the port is in use (choose another with --admin-listen)"
+        expect((said.returncode, words in said.stderr), (1, True), said.stderr)
+    for flags, words in [(["--admin-listen", "127.0.0.1"], "that is no IP address with a port, as 127.0.0.1:8500 is"),
+                         (["--tls-cert", "x"], "--tls-key")]:
+        bad = subprocess.run([BINARY, *node, *flags], text=True, capture_output=True, check=False, timeout=PATIENCE)
+        expect((bad.returncode, words in bad.stderr), (2, True), bad.stderr)
 
 
 @check
@@ -190,6 +201,50 @@ def every_increment_of_tpc_a_is_in_all_three_tables():
         expect(bench.returncode, 0, bench.stdout)
         if "each table has an increment for each call" not in bench.stdout:
             raise AssertionError(bench.stdout)
+
+
+@check
+def every_node_shows_the_cluster_as_the_metrics_of_all_nodes_say():
+    # Three nodes are in their second lives by now.
+    up = cluster()
+    nodes = up.nodes()
+    listed = up.run("cluster", "status").stdout
+    expect([node["admin"] for node in nodes if node["admin"] not in listed], [], listed)
+    before = answered(nodes)
+    bench = up.run("bench", "append", "--clients", "8", "--seconds", "2", "--crt-percent", "30", "--warm-up", "0")
+    expect(bench.returncode, 0, bench.stdout)
+    page = wait_until_same(Watched(nodes), nodes[-1]["number"])
+    expect((page["lacking"], page["own"]), ([], nodes[-1]["number"]))
+    for name in ("local", "cross-region"):
+        of = [region["classes"][name] for region in page["regions"]]
+        expect(all(each["minute"]["count"] > 0 and each["minute"]["p50"] <= each["minute"]["p99"] for each in of), True, f"{of}")
+        # Two milliseconds there and back within a region, thirty between regions.
+        floor = 0.002 if name == "local" else 0.060
+        expect(min(each["minute"]["p50"] for each in of) >= floor, True, f"{of}")
+        expect(sum(each["answered"] for each in of) > before[name], True)
+    waited = page["regions"][0]["classes"]["local"]["waits"]
+    expect(waited.get("ordering gate", 0) > 0, True, f"{waited}")
+    expect(all(region["live"] == region["replicas"] == 6 for region in page["regions"]), True, f"{page['regions']}")
+    expect([fetch(f"{node['admin']}/readyz") for node in nodes], ["ready\n"] * SERVERS)
+    leaders = {region["leader"] for region in page["regions"]}
+    expect({node["number"] for node in nodes if samples(node["admin"]).get("manxdb_dast_leads") == 1.0}, leaders)
+
+
+class Watched:
+    """Nodes as they are now."""
+
+    def __init__(self, nodes):
+        self.nodes = nodes
+
+
+def answered(nodes):
+    """Calls answered so far by class, as metrics say."""
+    counts = {"local": 0, "cross-region": 0}
+    for node in nodes:
+        metrics = samples(node["admin"])
+        for name in counts:
+            counts[name] += metrics.get(f'manxdb_dast_transaction_seconds_count{{class="{name}"}}', 0)
+    return counts
 
 
 @check

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import ssl
 import subprocess
 import sys
@@ -23,11 +24,14 @@ from pathlib import Path
 import pymysql
 
 from harness.checks import Skip, check, expect, main
+from harness.devtools import Page
 from harness.servers import PASSWORD, Manxdb
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "curp"))
+for suite in ("curp", "cluster"):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / suite))
 
 from processes import SqlCluster  # noqa: E402
+from regions import RegionCluster, wait_until_same  # noqa: E402
 
 # Milliseconds that the page believes to have passed: some of its periods.
 BUDGET_MS = 9000
@@ -409,6 +413,49 @@ def the_page_of_replication_shows_roles_and_the_numbers_of_metrics():
             light_and_dark(f"{address}/replication", scratch, "replication", 8_000)
     finally:
         cluster.close()
+
+
+@check
+def the_page_of_a_cluster_over_regions_stays_true_while_nodes_die_and_stand_still():
+    """Open all the while: its numbers are those of metrics; who does not answer is named, be it the page's own node."""
+    cluster = RegionCluster("--crossing", "ahead")
+    try:
+        cluster.load(3)
+        own, replica, manager = 0, 4, 7
+        shown = wait_until_same(cluster, own)
+        expect((shown["lacking"], len(shown["pairs"]), len(shown["slowest"]) > 2), ([], 2, True))
+        address = cluster.nodes[own]["admin"]
+        with Page(f"{address}/", height=3000) as page, tempfile.TemporaryDirectory() as scratch:
+            text = page.wait("that all is well", lambda text: "The cluster lacks nothing." in text)
+            for words in ("Latencies of the last minute", "ordering gate", "elsewhere", "Ordered ahead, region by region",
+                          "replica of shard 1", "append"):
+                expect(words in text, True, f"{words} in: {text}")
+            expect(page.value("document.querySelectorAll('.trend polyline').length"), 4)
+            pictures(page, scratch, "geo")
+            cluster.signal(replica, signal.SIGKILL)
+            page.wait("that a replica is gone", lambda text: f"degraded: node {replica}, replica of shard 1, does not answer" in text)
+            cluster.signal(manager, signal.SIGSTOP)
+            page.wait("that a manager stands still", lambda text: f"node {manager}, manager of region 0, does not answer" in text)
+            pictures(page, scratch, "geo-nodes-gone")
+            cluster.signal(own, signal.SIGSTOP)
+            page.wait("that its own node stands still",
+                      lambda text: "This node has not answered for" in text and "takes the question and does not answer" in text)
+            pictures(page, scratch, "geo-own-node-gone")
+            cluster.signal(own, signal.SIGCONT)
+            page.wait("that it is back", lambda text: "This node has not answered for" not in text)
+            cluster.signal(own, signal.SIGKILL)
+            page.wait("that its own node is gone", lambda text: "This node has not answered for" in text)
+        other = fetch(f"{cluster.nodes[1]['admin']}/geo")
+        expect(f"node {own}, replica of shard 0, does not answer" in other, True, other)
+    finally:
+        cluster.close()
+
+
+def pictures(page, scratch, name):
+    """Screenshots of an open page that differ, light and dark."""
+    directory = Path(os.environ.get("MANXDB_CONSOLE_PICTURES") or scratch)
+    light, dark = [page.picture(directory / f"{name}-{scheme}.png", scheme) for scheme in ("light", "dark")]
+    expect((light != dark, min(len(light), len(dark)) > 20_000), (True, True), f"{len(light)} and {len(dark)} bytes")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,9 @@ pub trait Driver<C: Core> {
     /// That descriptor is readable.
     fn ready(&mut self, _outside: &mut Outside<C>) {}
 
+    /// A core notes that a transaction has reached a phase; `core` is as it is after that step.
+    fn marked(&mut self, _outside: &mut Outside<C>, _core: &C, _txn: u64, _phase: &'static str) {}
+
     /// A round is over, and this is what a node of the process is now. Asked for each node before
     /// [`Driver::round_ends`].
     fn look(&mut self, _outside: &mut Outside<C>, _node: NodeId, _core: &C) {}

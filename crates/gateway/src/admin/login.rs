@@ -53,8 +53,10 @@ pub fn is_open(path: &str) -> bool {
             | "/version"
             | "/metrics"
             | "/replication"
+            | "/geo"
             | "/console.css"
             | "/console.js"
+            | "/live.js"
     )
 }
 

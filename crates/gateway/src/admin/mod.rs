@@ -15,6 +15,7 @@
 //! | `GET /ownership/certificate?request=19` | one of them, to be stored |
 //! | `GET /views` | materialized views: what they hold, and how often they answered; JSON for who accepts that only |
 //! | `GET /replication` | a cluster that replicates: roles, view, how commands are completed, backlogs; JSON for who accepts that only |
+//! | `GET /geo`, and `GET /` of its nodes | a cluster over regions: latencies, what transactions wait for, regions, nodes; JSON for who accepts that only |
 //! | `POST /backup` | starts a backup; needs the token in the data directory, loopback only |
 //!
 //! Statements, tables and keys are shown to the machine itself, and to accounts with the privilege PROCESS
@@ -23,6 +24,7 @@
 //! otherwise.
 
 mod certificates_page;
+mod geo_page;
 mod health;
 mod http;
 mod login;

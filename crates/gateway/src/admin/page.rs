@@ -11,6 +11,8 @@ use super::health::{HealthReport, HealthState};
 pub const STYLE: &str = include_str!("console/console.css");
 /// What keeps its numbers up to date.
 pub const SCRIPT: &str = include_str!("console/console.js");
+/// What keeps a page up to date that the server draws.
+pub const LIVE_SCRIPT: &str = include_str!("console/live.js");
 
 /// The parts of a statement's time in the order they are spent, as `/slow` names them.
 fn parts() -> impl Iterator<Item = &'static str> {
@@ -64,7 +66,7 @@ pub fn render(
 }
 
 /// What every page begins with, up to its first heading.
-fn head(title: &str, script: &str) -> String {
+pub(super) fn head(title: &str, script: &str) -> String {
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><title>{title}</title>\

@@ -13,7 +13,7 @@ use super::http::{Answer, HttpServer, Request};
 use super::login::{self, LogIn, Origin};
 use super::metrics_text::{self, Gauge};
 use super::owners::{self, Owners};
-use super::{ownership_page, page, redis_page, replication_page, views_page};
+use super::{geo_page, ownership_page, page, redis_page, replication_page, views_page};
 
 /// What a request without a login is told.
 const LOG_IN: &str = "log in with an account that has the privilege PROCESS; \
@@ -44,6 +44,10 @@ pub struct AdminSources {
     /// and backlog of each, the view, `commands` by the way in which they were completed, and what is
     /// `lacking`. Nothing of what clients have written is in it.
     pub replication: Option<Box<dyn Fn() -> Value + Send + Sync>>,
+    /// The cluster over regions that this process is a node of, where it is: `regions` with latencies and
+    /// waits by class, `pairs` of regions, `nodes`, `slowest` calls, `messages`, and what is `lacking`. Of
+    /// what clients have written nothing but names of procedures is in it.
+    pub geo: Option<Box<dyn Fn() -> Value + Send + Sync>>,
     /// Answers `POST /backup`.
     pub backup: Box<MakeBackup>,
     /// Secret that `POST /backup` must bring.
@@ -134,16 +138,15 @@ fn get(request: &Request, path: &str, sources: &AdminSources) -> Answer {
             body: page::STYLE.to_owned(),
             extra: Vec::new(),
         },
-        "/console.js" => Answer {
-            status: 200,
-            content_type: "text/javascript; charset=utf-8",
-            body: page::SCRIPT.to_owned(),
-            extra: Vec::new(),
-        },
+        "/console.js" => script(page::SCRIPT),
+        "/live.js" => script(page::LIVE_SCRIPT),
         "/redis" => redis(sources, wants_json(request)),
         "/ownership" => ownership(sources, wants_json(request)),
         "/views" => views(sources, wants_json(request)),
         "/replication" => replication(sources, wants_json(request)),
+        "/geo" => geo(sources, wants_json(request)),
+        // A node serves no statements: the cluster is what it has to show.
+        "/" if sources.geo.is_some() => geo(sources, wants_json(request)),
         "/" => Answer::page(page::render(
             &sources.version,
             &(sources.health)(),
@@ -197,6 +200,23 @@ fn replication(sources: &AdminSources, wants_json: bool) -> Answer {
         None => Answer::text(404, "no cluster that replicates (CURP) is here\n"),
         Some(replication) if wants_json => Answer::json(200, &replication()),
         Some(replication) => Answer::page(replication_page::render(&replication())),
+    }
+}
+
+fn geo(sources: &AdminSources, wants_json: bool) -> Answer {
+    match &sources.geo {
+        None => Answer::text(404, "no node of a cluster over regions (DAST) is here\n"),
+        Some(geo) if wants_json => Answer::json(200, &geo()),
+        Some(geo) => Answer::page(geo_page::render(&geo())),
+    }
+}
+
+fn script(text: &str) -> Answer {
+    Answer {
+        status: 200,
+        content_type: "text/javascript; charset=utf-8",
+        body: text.to_owned(),
+        extra: Vec::new(),
     }
 }
 

@@ -87,6 +87,7 @@ fn start_with(tls: Option<Arc<ServerConfig>>, health: HealthReport) -> (AdminSer
         replication: Some(Box::new(
             || json!({ "nodes": [{ "number": 1, "role": "server", "state": "master" }] }),
         )),
+        geo: None,
         backup: Box::new(|directory, label| Ok(json!({ "directory": directory, "label": label }))),
         token: "secret".into(),
         version: json!({ "version": "1.2.3" }),

@@ -381,6 +381,10 @@ pub struct DastUp {
     /// The first node listens here, the others on the ports behind it
     #[arg(long, default_value_t = 7400, value_name = "PORT")]
     pub base_port: u16,
+    /// The page of the cluster, health and metrics of the first node are here, those of the others on the
+    /// ports behind it [default: behind the ports of the nodes]
+    #[arg(long, value_name = "PORT")]
+    pub admin_port: Option<u16>,
     /// Start nodes that die again
     #[arg(long)]
     pub supervise: bool,

@@ -130,6 +130,7 @@ pub fn describe(args: &CurpUp) -> Result<ClusterFile, Fault> {
             mysql: (args.sql && (1..=shape.servers).contains(&number))
                 .then(|| at(args.mysql_port, number - 1))
                 .transpose()?,
+            admin: None,
             process: 0,
         });
     }

@@ -5,7 +5,6 @@
 //! | [`up`] | starting all processes of a cluster and watching them |
 //! | [`children`] | one process a node, and how they end |
 //! | [`status`] | asking them how they are, and stopping them |
-//! | [`health`] | what a cluster lacks, and what to do |
 //! | [`curp`] | the same for clusters that replicate Redis's keys, and of what they consist |
 //! | [`signals`] | failures made on purpose |
 //!
@@ -13,7 +12,6 @@
 
 mod children;
 mod curp;
-mod health;
 mod signals;
 mod status;
 mod up;

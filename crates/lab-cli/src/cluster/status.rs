@@ -12,9 +12,10 @@ use serde_json::json;
 use manxdb::cluster::answers::{self, note};
 use manxdb::cluster::curp_status;
 use manxdb::cluster::dast;
+use manxdb::cluster::dast_status;
 use manxdb::cluster::file::{ClusterFile, ClusterProtocol, Node};
+use manxdb::cluster::geo::measured::{MEASURED, Measured};
 
-use super::health;
 use crate::fault::Fault;
 
 /// How long a node may take to answer.
@@ -68,7 +69,7 @@ pub fn run(path: &Path, as_json: bool) -> Result<ExitCode, Fault> {
         .collect();
     let lacking = match file.protocol {
         ClusterProtocol::Dast => {
-            health::judge(&file, |node| states.get(node.number as usize)?.clone())
+            dast_status::judge(&file, |node| states.get(node.number as usize)?.clone())
         }
         ClusterProtocol::Curp => {
             let answers = answers.iter().map(|answer| answer.as_ref().ok().cloned());
@@ -85,7 +86,7 @@ pub fn run(path: &Path, as_json: bool) -> Result<ExitCode, Fault> {
         );
     } else {
         println!(
-            "{:>4}  {:21} {:15} {:>8} {:>5}  {:10} {:>9} {:>10} {:>8}",
+            "{:>4}  {:21} {:15} {:>8} {:>5}  {:10} {:>9} {:>10} {:>8}  admin",
             "node",
             "role",
             "address",
@@ -116,17 +117,28 @@ fn counter(status: &Status, name: &str) -> u64 {
     found.map_or(0, |(_, count)| *count)
 }
 
+/// Where the admin listener of a node is: as it says itself, or as the file has it.
+fn admin(node: &Node, answer: &Result<Status, StatusError>) -> Option<String> {
+    let told = answer
+        .as_ref()
+        .ok()
+        .and_then(|status| note(status, MEASURED));
+    let told = told.and_then(|text| Measured::of_note(text).admin);
+    told.or_else(|| node.admin.map(|address| format!("http://{address}")))
+}
+
 fn to_line(node: &Node, answer: &Result<Status, StatusError>) -> String {
     let who = format!("{:>4}  {:21} {:15}", node.number, node.role, node.address);
     match answer {
         Ok(status) => format!(
-            "{who} {:>8} {:>5}  {:10} {:>9} {:>10} {:>8}",
+            "{who} {:>8} {:>5}  {:10} {:>9} {:>10} {:>8}  {}",
             status.process,
             status.nodes.first().map_or(0, |node| node.life),
             note(status, dast::STATE).unwrap_or("?"),
             counter(status, "received"),
             counter(status, "reconnects"),
             counter(status, "connections refused"),
+            admin(node, answer).unwrap_or_else(|| "-".to_owned()),
         ),
         Err(error) => format!("{who} {:>8} {:>5}  does not answer: {error}", "-", "-"),
     }
@@ -139,6 +151,7 @@ fn to_json(node: &Node, answer: &Result<Status, StatusError>) -> serde_json::Val
         "region": node.region,
         "address": node.address.to_string(),
         "redis": node.redis.map(|address| address.to_string()),
+        "admin": admin(node, answer),
     });
     value["answer"] = match answer {
         Ok(status) => {
@@ -149,7 +162,8 @@ fn to_json(node: &Node, answer: &Result<Status, StatusError>) -> serde_json::Val
                 "process": status.process,
                 "uptime_ms": status.uptime_ms,
                 "life": own.map(|own| own.life),
-                "notes": notes.map(|(name, text)| (name, json!(text))).collect::<serde_json::Map<_, _>>(),
+                "notes": notes.map(|(name, text)| (name.clone(), note_json(&name, text)))
+                    .collect::<serde_json::Map<_, _>>(),
                 "counters": status.counters.iter().cloned()
                     .map(|(name, count)| (name, json!(count))).collect::<serde_json::Map<_, _>>(),
             })
@@ -157,6 +171,12 @@ fn to_json(node: &Node, answer: &Result<Status, StatusError>) -> serde_json::Val
         Err(error) => json!({ "error": error.to_string() }),
     };
     value
+}
+
+/// A note as JSON: what a node has measured is some already.
+fn note_json(name: &str, text: String) -> serde_json::Value {
+    let measured = (name == MEASURED).then(|| serde_json::from_str(&text).ok());
+    measured.flatten().unwrap_or_else(|| json!(text))
 }
 
 /// `manxdb cluster down`.

@@ -135,6 +135,14 @@ impl Cluster {
             self.file.distances.wan_ms
         );
         println!("cluster file: {}", self.path.display());
+        let admin = self.file.nodes.iter().filter_map(|node| node.admin);
+        let admin: Vec<_> = admin.collect();
+        if let (Some(first), Some(last)) = (admin.first(), admin.last()) {
+            println!(
+                "watch it:     http://{first}/ (by node 0; by the others at the ports behind it, to {})",
+                last.port()
+            );
+        }
         println!(
             "load it:      manxdb bench append --check --cluster {}",
             self.path.display()
@@ -232,27 +240,35 @@ pub fn describe(args: &DastUp) -> Result<ClusterFile, Fault> {
         nodes: Vec::new(),
     };
     let topology = dast::topology(&file);
-    for number in 0..topology.servers() {
-        let port = u32::from(args.base_port) + number;
-        let port = u16::try_from(port).map_err(|_| {
-            Fault::Other(format!(
-                "--base-port {} leaves no room for {} ports",
-                args.base_port,
-                topology.servers()
-            ))
-        })?;
+    let nodes = topology.servers();
+    let behind = || port("--base-port", args.base_port, nodes);
+    let admin_port = args.admin_port.map_or_else(behind, Ok)?;
+    for number in 0..nodes {
+        let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let address = port("--base-port", args.base_port, number).map(local)?;
+        let admin = port("--admin-port", admin_port, number).map(local)?;
         let (role, region) = dast::role(topology, NodeId(number));
         file.nodes.push(Node {
             number,
             role,
             region,
-            address: SocketAddr::from(([127, 0, 0, 1], port)),
+            address,
             redis: None,
             mysql: None,
+            admin: Some(admin),
             process: 0,
         });
     }
     Ok(file)
+}
+
+/// The port `offset` behind one that a flag gives.
+fn port(flag: &str, base: u16, offset: u32) -> Result<u16, Fault> {
+    u16::try_from(u32::from(base) + offset).map_err(|_| {
+        Fault::Other(format!(
+            "{flag} {base} leaves no room for the ports behind it"
+        ))
+    })
 }
 
 /// A name that no other cluster had on these ports.
@@ -269,6 +285,7 @@ fn check_ports(file: &ClusterFile) -> Result<(), Fault> {
         let clients = [
             (node.redis, "Redis clients", "--redis-port"),
             (node.mysql, "MySQL clients", "--mysql-port"),
+            (node.admin, "the admin listener of a node", "--admin-port"),
         ];
         for (address, whose, flag) in clients {
             let Some(address) = address else {

@@ -166,3 +166,86 @@ fn every_latency_is_explained_to_the_nanosecond() {
         );
     }
 }
+
+/// What people who watch see in the middle of a run: calls that are open, at one replica each, and what
+/// they wait for; how regions are ordered ahead.
+#[test]
+fn open_calls_and_marks_are_shown_while_transactions_run() {
+    let topology = THREE_BY_FIVE;
+    let (lan, wan) = paper_links();
+    let (places, clients) = place(topology, 4, lan, wan);
+    let options = Options {
+        crossing: Crossing::Ahead,
+        ..Options::default()
+    };
+    let system = DastSystem::new(crate::common::shared(topology, options));
+    let mut world = World::new(system, WorldOptions::new(7, places));
+    let generator = Increments {
+        topology,
+        crt_percent: 30,
+        level: Level::Serializable,
+    };
+    let options = LoadOptions {
+        clients,
+        outstanding: 1,
+        until: SimTime::from_secs(2),
+        explain: false,
+    };
+    let mut load = Load::new(generator, options);
+    world.run_until(&mut load, SimTime::from_secs(1)).unwrap();
+    let mut shown = BTreeSet::new();
+    let mut waits_shown = BTreeSet::new();
+    let mut leaders = 0;
+    for (node, core) in world.cores() {
+        let now = world.local_time(node);
+        if let Some(replica) = core.replica() {
+            for (call, wait) in replica.open_calls() {
+                assert!(
+                    shown.insert(call.id),
+                    "{:?} is open at two replicas",
+                    call.id
+                );
+                assert_eq!(replica.open_call(call.id.for_traces()), Some(call));
+                waits_shown.insert((call.is_local, wait.map(|wait| wait.reason)));
+            }
+            assert!(
+                replica.stretch(now) < Nanos::from_millis(20),
+                "no region is late"
+            );
+        }
+        if let Some(leading) = core.manager().and_then(|manager| manager.leading(now)) {
+            leaders += 1;
+            assert_eq!(leading.members.live.len(), 15);
+            assert_eq!(leading.pairs.len(), 2);
+            assert!(
+                leading.bound.is_some_and(|bound| bound > -10_000),
+                "{leading:?}"
+            );
+            for pair in &leading.pairs {
+                assert!((40_000..80_000).contains(&pair.lead), "{pair:?}");
+                assert!(
+                    pair.told > pair.heard && pair.silent < Nanos::from_millis(50),
+                    "{pair:?}"
+                );
+                assert!(
+                    pair.delay
+                        .is_some_and(|delay| (45_000..55_000).contains(&delay)),
+                    "{pair:?}"
+                );
+            }
+        }
+    }
+    assert_eq!(leaders, 3);
+    assert!(
+        shown.len() > 5 && shown.len() <= load.open(),
+        "{} of {}",
+        shown.len(),
+        load.open()
+    );
+    assert!(waits_shown.contains(&(true, Some(GATE))), "{waits_shown:?}");
+    assert!(waits_shown.contains(&(false, None)), "{waits_shown:?}");
+    assert!(
+        !waits_shown.contains(&(true, Some(CROSS_REGION))),
+        "{waits_shown:?}"
+    );
+}

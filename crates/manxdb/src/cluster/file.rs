@@ -217,6 +217,9 @@ pub struct Node {
     /// Where MySQL clients connect to it, if they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mysql: Option<SocketAddr>,
+    /// Where its admin listener is, if it has one: of nodes over regions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admin: Option<SocketAddr>,
     /// Its process, when `cluster up` last started it; 0 before that.
     pub process: u32,
 }
@@ -402,6 +405,7 @@ mod tests {
             address: SocketAddr::from(([127, 0, 0, 1], 7400)),
             redis: None,
             mysql: None,
+            admin: None,
             process: 1,
         };
         ClusterFile {

@@ -9,6 +9,8 @@
 //! | [`dast`] | how a node of DAST is put together |
 //! | [`curp`] | how a node that replicates Redis's keys is put together |
 //! | `coordinator` | the node that decides who does what: alone, or as one of several over etcd |
+//! | [`geo`] | what such a node measures, and the page and metrics of its admin listener |
+//! | [`dast_status`] | what a cluster over regions lacks |
 //! | [`answers`] | what nodes say when they are asked |
 //! | [`curp_status`] | what a cluster that replicates is like, and what it lacks |
 //! | [`replication`] | that, as a page and as metrics of an admin listener |
@@ -21,7 +23,11 @@ pub(crate) mod coordinator;
 pub mod curp;
 pub mod curp_status;
 pub mod dast;
+pub mod dast_status;
+#[cfg(test)]
+mod example;
 pub mod file;
+pub mod geo;
 pub mod node;
 pub(crate) mod proxy_admin;
 pub mod replication;

@@ -56,6 +56,7 @@ pub fn serve(
         ownership: None,
         views: None,
         replication: Some(Box::new(move || page.page())),
+        geo: None,
         backup: Box::new(|_, _| Err("a proxy has no rows to be backed up".to_owned())),
         token: random_secret()?,
         version: json!({

@@ -49,6 +49,7 @@ pub fn sources(
         ownership: None,
         views: None,
         replication: None,
+        geo: None,
         backup: Box::new(|_, _| Err("rows in memory servers cannot be backed up".to_owned())),
         token: random_secret()?,
         version: json!({

@@ -57,11 +57,7 @@ pub fn run_node(command: &ClusterCommand) -> Result<ExitCode, Fault> {
 pub fn run(role: CurpRole, args: &CurpNodeArgs) -> Result<ExitCode, Fault> {
     let file = read(&args.cluster)?;
     let number = number_of(role, &file, args.node)?;
-    node::run(&ClusterNode {
-        cluster: args.cluster.clone(),
-        node: number,
-        parent: None,
-    })
+    node::run(&ClusterNode::new(args.cluster.clone(), number))
 }
 
 /// Runs a coordinator until it is told to stop: the only one, or one of several over etcd.
@@ -127,12 +123,7 @@ pub fn run_witness(args: &WitnessArgs) -> Result<ExitCode, Fault> {
         let place = carrier.place(address, file.id().0, 0)?;
         return crate::witness::remove(carrier.kind, &place);
     }
-    let node = ClusterNode {
-        cluster: path,
-        node: number,
-        parent: None,
-    };
-    node::run_with(&node, Some(carrier))
+    node::run_with(&ClusterNode::new(path, number), Some(carrier))
 }
 
 /// Runs a proxy until it is told to stop.
@@ -148,11 +139,7 @@ pub fn run_proxy(args: &CurpProxyArgs) -> Result<ExitCode, Fault> {
                 "node {number} is no proxy of the cluster file; without --node a proxy needs no line there"
             )));
         }
-        return node::run(&ClusterNode {
-            cluster: args.cluster.clone(),
-            node: number,
-            parent: None,
-        });
+        return node::run(&ClusterNode::new(args.cluster.clone(), number));
     }
     start_log_of_environment("info")?;
     let stop = stop_signal()?;

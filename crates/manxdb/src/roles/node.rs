@@ -1,14 +1,20 @@
 //! One node of a cluster, as a process.
 
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use manxdb_core::NodeId;
 use manxdb_net::runtime::channel_options;
-use manxdb_net::{DataDirectory, NoDriver, Runtime, Settings};
+use manxdb_net::{DataDirectory, Runtime, Settings};
 
 use crate::cli::ClusterNode;
 use crate::cluster::file::{ClusterFile, ClusterProtocol, Node};
+use crate::cluster::geo::GeoCluster;
+use crate::cluster::geo::admin::Admin;
+use crate::cluster::geo::meter::Meter;
+use crate::cluster::geo::pulse::Pulse;
 use crate::cluster::node::{directory_of, listen, other};
 use crate::cluster::{curp, dast};
 use crate::fault::Fault;
@@ -33,6 +39,13 @@ pub fn run_with(args: &ClusterNode, carrier: Option<CarrierWish>) -> Result<Exit
         end_with(parent)?;
     }
     let (file, path) = ClusterFile::read(&args.cluster)?;
+    if file.protocol == ClusterProtocol::Curp && (args.admin_listen.is_some() || args.admin_tls) {
+        return Err(Fault::Config(
+            "--admin-listen and --admin-tls are for nodes of a cluster over regions: of one that replicates, \
+             servers of SQL have an admin listener without them, and manxdb proxy has its own"
+                .to_owned(),
+        ));
+    }
     if let Ok(server) = curp::sql_server(&file, number) {
         return serve_sql(server, &path);
     }
@@ -56,7 +69,29 @@ pub fn run_with(args: &ClusterNode, carrier: Option<CarrierWish>) -> Result<Exit
         tracing::info!(node = number, "stopped");
         return Ok(ExitCode::SUCCESS);
     }
+    run_dast(args, (&file, node), &data, &stop)?;
+    tracing::info!(node = number, "stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a node of a cluster over regions.
+fn run_dast(
+    args: &ClusterNode,
+    (file, node): (&ClusterFile, &Node),
+    data: &DataDirectory,
+    stop: &UnixStream,
+) -> Result<(), Fault> {
+    let number = node.number;
     let listener = listen(node)?;
+    let admin = args.admin_listen.or(node.admin);
+    if admin.is_none() && args.admin_tls {
+        return Err(Fault::Config(
+            "--admin-tls is for an admin listener: say where with --admin-listen".to_owned(),
+        ));
+    }
+    let admin = admin
+        .map(|address| Admin::listen(address, args))
+        .transpose()?;
     let life = data.begin_life().map_err(other)?;
     let delays = file.delays();
     let settings = Settings {
@@ -68,13 +103,20 @@ pub fn run_with(args: &ClusterNode, carrier: Option<CarrierWish>) -> Result<Exit
         seed: u64::from(number) << 32 | life.0,
         notes: dast::notes,
     };
-    let mut runtime = Runtime::new(settings, listener, NoDriver).map_err(other)?;
-    let core = dast::node(&file, NodeId(number), life.0, &dast::shared(&file));
+    let pulse = Arc::new(Pulse::default());
+    let url = admin.as_ref().map(Admin::url);
+    let meter = Meter::new(url.clone(), Arc::clone(&pulse));
+    let mut runtime = Runtime::new(settings, listener, meter).map_err(other)?;
+    let core = dast::node(file, NodeId(number), life.0, &dast::shared(file));
     runtime.add(node.place(), life, core);
-    tracing::info!(node = number, role = node.role, address = %node.address, life = life.0, "up");
-    runtime.run(Some(&stop)).map_err(other)?;
-    tracing::info!(node = number, "stopped");
-    Ok(ExitCode::SUCCESS)
+    let shown = admin.map(|admin| {
+        let cluster = GeoCluster::new(file.clone(), number);
+        admin.serve(data.path(), cluster, pulse)
+    });
+    let _shown = shown.transpose()?;
+    let admin = url.as_deref().unwrap_or("none");
+    tracing::info!(node = number, role = node.role, address = %node.address, admin, life = life.0, "up");
+    runtime.run(Some(stop)).map_err(other)
 }
 
 /// As `manxdb serve --commit-path curp` with the addresses of the cluster file; root has no password, as

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod assertion_density;
+mod book;
 mod command_line;
+mod docs_sql;
 mod error_reference;
 mod layering;
 mod links;

@@ -232,10 +232,12 @@ fn every_metric_is_explained_and_every_explained_one_served() {
     );
     for file in ["docs/operations.md", "packaging/grafana.json"] {
         let text = read(file);
-        let unserved: Vec<_> = metrics_named_in(&text)
-            .difference(&served)
-            .copied()
-            .collect();
+        let is_of_server = |name: &&&str| {
+            let of_nodes = ["manxdb_dast_", "manxdb_net_"];
+            !of_nodes.iter().any(|prefix| name.starts_with(prefix))
+        };
+        let named = metrics_named_in(&text);
+        let unserved: Vec<_> = named.difference(&served).filter(is_of_server).collect();
         assert!(
             unserved.is_empty(),
             "{file} names what no server tells: {unserved:?}"

@@ -56,10 +56,19 @@ where
                 }
                 Action::Reply { id, body } => self.replies.push_back((node, id, body)),
                 Action::Persist { record, token } => self.persist(node, &record, token),
-                Action::Mark { .. } | Action::Wait { .. } => {}
+                Action::Mark { txn, phase } => self.pass_on_mark(node, txn, phase),
+                Action::Wait { .. } => {}
             }
         }
         self.actions = actions;
+    }
+
+    fn pass_on_mark(&mut self, node: NodeId, txn: u64, phase: &'static str) {
+        self.outside.now = self.now();
+        if let Some(hosted) = self.nodes.get(&node) {
+            let core = hosted.core.core();
+            self.driver.marked(&mut self.outside, core, txn, phase);
+        }
     }
 
     fn persist(&mut self, node: NodeId, record: &C::Record, token: Token) {

@@ -26,6 +26,11 @@ fn ask(total: u64, damage: Option<Damage>) -> (u64, manxdb_net::counters::Counte
     let core = asker.core(ASKER).unwrap();
     assert_eq!((core.arrived, core.out_of_order), (total, 0));
     let counters = asker.counters().clone();
+    assert_eq!(
+        asker.into_driver().marked,
+        total,
+        "its driver hears each note"
+    );
     let (echo, arrived, out_of_order) = echo.stop();
     assert_eq!((arrived, out_of_order), (total, 0));
     (echo.refused, counters)

@@ -10,7 +10,7 @@ use super::registry::Views;
 use super::shape::HeldTable;
 use crate::catalog::TableId;
 use crate::error::SqlResult;
-use crate::expr::ExprKind;
+use crate::plan::ExprKind;
 use crate::types::Value;
 
 /// A row of a table in a view.

@@ -3,6 +3,7 @@
 "use strict";
 
 const PERIOD_MS = 2000;
+const PATIENCE_MS = 5000; // a process that stands still takes connections and never answers
 const KEPT = 90; // samples: three minutes
 
 // Prometheus text as a map from "name{labels}" to its number.
@@ -214,7 +215,7 @@ function render() {
 async function poll() {
   const state = document.getElementById("live");
   try {
-    const answer = await fetch("/metrics", { cache: "no-store" });
+    const answer = await fetch("/metrics", { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
     if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
     history.push({ at: performance.now(), samples: parse(await answer.text()) });
     if (history.length > KEPT) history.shift();

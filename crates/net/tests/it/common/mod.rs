@@ -66,6 +66,7 @@ impl Core for ToyCore {
     fn step(&mut self, _: LocalTime, event: EventOf<Self>, out: &mut Actions<Self>) {
         match event {
             Event::Request { body, .. } => {
+                out.mark(body, "asked");
                 out.send(ECHO, Toy::Ask(body, vec![7; 100]));
             }
             Event::Message { from, body } => match body {
@@ -99,6 +100,8 @@ pub struct Asker {
     pub total: u64,
     pub asked: u64,
     pub answered: u64,
+    /// Notes of the core that it asked.
+    pub marked: u64,
 }
 
 impl Asker {
@@ -107,6 +110,7 @@ impl Asker {
             total,
             asked: 0,
             answered: 0,
+            marked: 0,
         }
     }
 
@@ -127,6 +131,11 @@ impl Driver<ToyCore> for Asker {
     fn reply(&mut self, outside: &mut Outside<ToyCore>, _: NodeId, _: RequestId, _: u64) {
         self.answered += 1;
         self.ask(outside);
+    }
+    fn marked(&mut self, _: &mut Outside<ToyCore>, core: &ToyCore, txn: u64, phase: &'static str) {
+        assert_eq!((phase, txn), ("asked", self.marked));
+        assert!(core.arrived <= txn, "what is not asked is not answered");
+        self.marked += 1;
     }
     fn done(&self) -> bool {
         self.answered == self.total

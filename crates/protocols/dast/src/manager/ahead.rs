@@ -17,6 +17,7 @@
 //! | [`following`] | streams from other regions |
 //! | [`fencing`], [`attempt`], [`accepting`] | how the others agree to end the stream of a silent region, and on its return |
 //! | [`changes`] | what follows from that |
+//! | [`shown`] | what people who watch see of them |
 //!
 //! | invariant | |
 //! |---|---|
@@ -32,6 +33,7 @@ mod changes;
 mod fencing;
 mod following;
 mod sending;
+mod shown;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

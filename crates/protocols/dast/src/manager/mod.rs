@@ -17,6 +17,7 @@
 //! | [`invariants`] | what holds between any two steps |
 //! | [`estimate`] | how long a decision takes |
 //! | [`describe`] | what it says of itself |
+//! | [`shown`] | what people who watch it see of it |
 
 mod ahead;
 mod clocks;
@@ -28,6 +29,7 @@ mod estimate;
 mod invariants;
 mod leaders;
 mod membership;
+mod shown;
 mod slowest;
 mod stream;
 
@@ -42,6 +44,7 @@ use self::copies::Copies;
 use self::cross::Crossing;
 use self::estimate::Estimate;
 use self::membership::Changing;
+pub use self::shown::{Leading, Pair};
 use crate::call::CallId;
 use crate::fence::{Ballot, Want};
 use crate::ledger::{Entry, Ledger};

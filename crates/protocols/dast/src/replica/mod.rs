@@ -12,6 +12,7 @@
 //! | [`membership`] | leaving and coming back |
 //! | [`invariants`] | what holds between any two steps |
 //! | [`waits`] | what is said of transactions that cannot run yet |
+//! | [`shown`] | what people who watch it see of it |
 
 mod asking;
 mod coordination;
@@ -22,6 +23,7 @@ mod holders;
 mod invariants;
 mod local;
 mod membership;
+mod shown;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +37,7 @@ use self::coordination::Coordination;
 use self::cuts::Cuts;
 use self::holders::{EarlyHolders, Holders};
 use self::membership::{Gift, Standing};
+pub use self::shown::OpenCall;
 use crate::call::{CallId, Planned};
 use crate::clock::Clock;
 use crate::execution::Execution;

@@ -30,7 +30,7 @@ impl Replica {
         self.said_waits = waits;
     }
 
-    fn waits(&self) -> BTreeMap<CallId, Wait> {
+    pub(super) fn waits(&self) -> BTreeMap<CallId, Wait> {
         let mut waits = BTreeMap::new();
         for (call, _) in &self.early_calls {
             waits.insert(call.id, wait(SESSION));

@@ -6,8 +6,8 @@ use manxdb_core::NodeId;
 use manxdb_dast::Role;
 use manxdb_gateway::admin::HealthReport;
 
-use manxdb::cluster::dast::{self, TAKES_PART, topology};
-use manxdb::cluster::file::{ClusterFile, Node};
+use super::dast::{self, TAKES_PART, topology};
+use super::file::{ClusterFile, Node};
 
 /// The managers of a region, or the replicas of a shard.
 #[derive(Debug, Default)]
@@ -35,6 +35,7 @@ const ANEW: &str = "start its nodes if they only stand still; what a majority ha
 
 /// What the cluster lacks, the worst first; nothing when all nodes work. `state` is what a node says of
 /// itself; none: it does not answer.
+#[must_use]
 pub fn judge(file: &ClusterFile, state: impl Fn(&Node) -> Option<String>) -> Vec<HealthReport> {
     let (mut regions, mut shards) = (BTreeMap::new(), BTreeMap::new());
     let mut single = Vec::new();
@@ -98,29 +99,12 @@ fn held(shard: u32, group: &Group<'_>) -> Option<HealthReport> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
-
+    use super::super::example::over_regions;
     use super::*;
-    use crate::cli::{Cli, ClusterCommand, ClusterUp, Command};
 
     /// Two regions with two shards each, and three replicas of each.
     fn cluster() -> ClusterFile {
-        let line = [
-            "manxdb-lab",
-            "cluster",
-            "up",
-            "dast",
-            "--regions",
-            "2",
-            "--shards",
-            "2",
-        ];
-        let Command::Cluster(ClusterCommand::Up(ClusterUp::Dast(args))) =
-            Cli::parse_from(line).command
-        else {
-            panic!("{line:?} is about a cluster");
-        };
-        crate::cluster::up::describe(&args).unwrap()
+        over_regions(2, 2)
     }
 
     /// What is said when these nodes do not say that they work.

@@ -1,0 +1,67 @@
+//! What a replica shows to people who watch it: the calls that it has not answered yet, what each of
+//! them waits for here, and how far its clock is held back.
+
+use manxdb_core::{LocalTime, Nanos, NodeId, Wait};
+
+use super::Replica;
+use crate::call::CallId;
+
+/// A call that a replica is to answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenCall<'r> {
+    /// Its identity.
+    pub id: CallId,
+    /// The procedure that it calls.
+    pub procedure: &'r str,
+    /// Whether all of it happens in the replica's region.
+    pub is_local: bool,
+}
+
+impl Replica {
+    /// The call with this number in traces ([`CallId::for_traces`]), if it is to be answered here.
+    #[must_use]
+    pub fn open_call(&self, trace: u64) -> Option<OpenCall<'_>> {
+        let mut open = self.all_open();
+        let found = open.find(|call| call.id.for_traces() == trace);
+        let client = NodeId(u32::try_from(trace >> 32).unwrap_or(u32::MAX));
+        assert!(
+            found.is_none_or(|call| call.id.client == client),
+            "a number in traces has its client in the high half"
+        );
+        found
+    }
+
+    /// All calls that are to be answered here, each with what it waits for in this replica; none: it is
+    /// on its way between nodes, or at another one. The reasons are those of [`crate::waits`]. Takes
+    /// time for each transaction that the replica knows.
+    pub fn open_calls(&self) -> impl Iterator<Item = (OpenCall<'_>, Option<Wait>)> {
+        let has_calls = !self.coordinating.is_empty() || !self.early_calls.is_empty();
+        let waits = (has_calls && self.standing.has_state()).then(|| self.waits());
+        self.all_open().map(move |call| {
+            let wait = waits.as_ref().and_then(|waits| waits.get(&call.id));
+            (call, wait.copied())
+        })
+    }
+
+    fn all_open(&self) -> impl Iterator<Item = OpenCall<'_>> {
+        let coordinated = self.coordinating.iter().map(|(id, it)| OpenCall {
+            id: *id,
+            procedure: &it.planned.call.procedure,
+            is_local: self.is_local(&it.planned),
+        });
+        // Only local calls wait for the clock.
+        let early = self.early_calls.iter().map(|(call, _)| OpenCall {
+            id: call.id,
+            procedure: &call.procedure,
+            is_local: true,
+        });
+        coordinated.chain(early)
+    }
+
+    /// How far behind the time its next stamp would be: floors and the ceiling hold it back.
+    #[must_use]
+    pub fn stretch(&self, now: LocalTime) -> Nanos {
+        let (reading, stamp) = (self.clock.reading(now), self.clock.peek(now));
+        Nanos::from_micros(reading.saturating_sub(stamp.micros))
+    }
+}
