@@ -13,12 +13,15 @@ import atexit
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 from harness.checks import check, expect, main
 from harness.signals import stand_still
@@ -147,6 +150,36 @@ def a_port_or_a_directory_in_use_is_said():
         raise AssertionError(unknown.stderr)
 
 
+def another_cluster_file():
+    """The directory of a cluster like the one that runs, at other ports, of which nothing runs."""
+    directory = pathlib.Path(tempfile.mkdtemp(dir=cluster().directory.name))
+    text, base = (cluster().data / "cluster.toml").read_text(), free_ports(SERVERS)
+    text = re.sub(r"127\.0\.0\.1:(\d+)", lambda port: f"127.0.0.1:{int(port.group(1)) - cluster().base + base}", text)
+    (directory / "cluster.toml").write_text(re.sub(r'^id = ".*"$', 'id = "c0ffee"', text, flags=re.MULTILINE))
+    return directory
+
+
+@check
+def a_node_shows_its_cluster_over_https_with_a_certificate_of_its_own():
+    alone = another_cluster_file()
+    command = [BINARY, "cluster", "node", "--node", "0", "--cluster", str(alone), "--admin-listen", "127.0.0.1:0", "--admin-tls"]
+    with open(alone / "log", "w", encoding="utf-8") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while not (found := re.search(r'admin="(https://[^"]+)"', (alone / "log").read_text())):
+            expect((process.poll(), time.monotonic() < deadline), (None, True), (alone / "log").read_text())
+            time.sleep(0.1)
+        trusted = ssl.create_default_context(cafile=alone / "node-0" / "server-cert.pem")
+        with urllib.request.urlopen(f"{found.group(1)}/geo", timeout=PATIENCE, context=trusted) as answer:
+            page = answer.read().decode()
+        expect("unavailable: region 1 has lost its majority: 0 of its 3 managers answer" in page, True, page)
+        expect(f'<a href="{found.group(1)}/">0</a> <small>(this one)</small>' in page, True, page)
+    finally:
+        process.terminate()
+        expect(process.wait(PATIENCE), 0)
+
+
 @check
 def an_admin_port_in_use_or_an_address_without_port_is_said():
     with socket.socket() as taken:
@@ -159,10 +192,7 @@ def an_admin_port_in_use_or_an_address_without_port_is_said():
         expect((done.returncode, f"127.0.0.1:{port} is not free for the admin listener of a node" in done.stderr), (1, True),
                done.stderr)
         node = ["cluster", "node", "--node", "0"]
-        alone = pathlib.Path(cluster().directory.name) / "alone"
-        alone.mkdir()
-        file = (cluster().data / "cluster.toml").read_text()
-        (alone / "cluster.toml").write_text(file.replace(f":{cluster().base}\"", f":{free_ports(1)}\"", 1))
+        alone = another_cluster_file()
         said = subprocess.run([BINARY, *node, "--cluster", str(alone), "--admin-listen", f"127.0.0.1:{port}"],
                               text=True, capture_output=True, check=False, timeout=PATIENCE)
         words = f"cannot listen on 127.0.0.1:{port} for the admin page: the port is in use (choose another with --admin-listen)"

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use manxdb_core::NodeId;
-use manxdb_dast::{Crossing, Topology};
+use manxdb_dast::{Crossing, Survive, Topology};
 
 use super::dast;
 use super::file::{ClusterFile, ClusterProtocol, Distances, Node};
@@ -42,6 +42,7 @@ pub fn over_regions(regions: u32, shards_per_region: u32) -> ClusterFile {
         },
         suspect_ms: 500.0,
         crossing: Crossing::Ahead,
+        survive: Survive::Zone,
         lead_ms: None,
         tpcc_scale: TpccScale::Tiny,
         curp: None,

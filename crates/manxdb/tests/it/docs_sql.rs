@@ -58,7 +58,7 @@ fn blocks(text: &str) -> Vec<Block> {
     let mut passed = 0;
     while let Some(found) = text[passed..].find("```sql\n") {
         let begin = passed + found + "```sql\n".len();
-        let end = begin + text[begin..].find("```").expect("a block has an end");
+        let end = begin + text[begin..].find("```").unwrap();
         let (before, is_each) = preparation(&text[passed..passed + found]);
         blocks.push(Block {
             line: text[..begin].lines().count(),

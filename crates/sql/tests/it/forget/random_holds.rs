@@ -392,7 +392,7 @@ fn run(random: &Random) -> Result<(), String> {
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
-        ..ProptestConfig::with_cases(24)
+        ..ProptestConfig::with_cases(12)
     })]
 
     #[test]

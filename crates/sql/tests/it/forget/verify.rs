@@ -186,7 +186,7 @@ const VIEWS: [(&str, &str); 5] = [
     ("of_person", "SELECT id, body FROM posts WHERE user_id = ?"),
     ("of_topic", "SELECT id, body FROM posts WHERE topic = ?"),
     ("counted", "SELECT COUNT(*) FROM posts WHERE user_id = ?"),
-    ("of_topics", "SELECT COUNT(*) FROM posts WHERE topic = ?"),
+    ("by_topic", "SELECT COUNT(*) FROM posts WHERE topic = ?"),
     ("named", "SELECT id, name FROM users WHERE name = ?"),
 ];
 
@@ -249,7 +249,7 @@ fn a_view_that_did_not_hear_of_a_delete_is_found() {
             format!("counted: rows of the person {}", left[2]),
             format!("named: rows of the person {}", left[3]),
             format!(
-                "of_topics: {} keys that do not say whose rows they have, dropped 0",
+                "by_topic: {} keys that do not say whose rows they have, dropped 0",
                 u8::from(loses)
             ),
         ];

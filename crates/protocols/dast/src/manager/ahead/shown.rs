@@ -2,6 +2,7 @@
 
 use crate::manager::Manager;
 use crate::manager::shown::{Pair, ahead_by};
+use crate::manager::stream::Incoming;
 use crate::timestamp::Timestamp;
 
 impl Manager {
@@ -20,7 +21,7 @@ impl Manager {
                 lead: ahead_by(Timestamp::at(stream.ahead_of(reading), 0), reading),
                 told: known(stream.told()),
                 heard: incoming.and_then(|stream| known(stream.mark())),
-                delay: incoming.and_then(|stream| stream.delay()),
+                delay: incoming.and_then(Incoming::delay),
                 silent: self.shared.options.manager_tick * stream.silent_ticks(tick),
             }
         });
