@@ -54,7 +54,8 @@ pub fn push_prefix(user_key: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&TERMINATOR);
 }
 
-fn push_escaped(user_key: &[u8], out: &mut Vec<u8>) {
+/// Appends the escaped key. What begins with `user_key` begins with this, escaped.
+pub(crate) fn push_escaped(user_key: &[u8], out: &mut Vec<u8>) {
     out.reserve(user_key.len() + 16);
     let mut rest = user_key;
     while let Some(zero) = rest.iter().position(|&byte| byte == 0) {

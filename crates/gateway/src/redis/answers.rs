@@ -26,7 +26,8 @@ impl EventLoop {
                 self.server.lasted(LatencyEvent::Append, took, stamp);
                 let awaited = self.is_synced.then_some(self.round);
                 self.long.appended(&mut self.server, awaited, took);
-                self.syncs.appended(self.round, appended);
+                let expired_until = self.server.keyspace.expired_until();
+                self.syncs.appended(self.round, appended, expired_until);
                 self.server.refuse_writes(None);
                 self.writers.clear();
                 self.evict();

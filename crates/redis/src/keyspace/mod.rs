@@ -269,6 +269,15 @@ impl Keyspace {
         true
     }
 
+    /// No key has an expiry at or before this time, in milliseconds since 1970: what had one was
+    /// removed, and the removal is in the effects of a command. `None` while not all names are known.
+    #[must_use]
+    pub fn expired_until(&self) -> Option<u64> {
+        let before_first = self.expiring.first().map(|at| at.saturating_sub(1));
+        let until = before_first.map_or(self.now, |before| before.min(self.now));
+        self.is_complete.then_some(until)
+    }
+
     /// Number of keys of a database, those whose time is over but not noticed included.
     #[must_use]
     pub fn len(&self, db: usize) -> usize {

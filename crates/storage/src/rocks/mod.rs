@@ -10,12 +10,14 @@
 //! flush    the oldest one becomes a sorted file         flusher, flush
 //! read     active, frozen, files: the first that knows  store, point, merge, cursor, many
 //! purge    no file has what was deleted or replaced     purge
+//! drop     what was given up as a whole goes            crate::dead_rows, dead
 //! ```
 //!
 //! Start reading at [`RocksEngine`]; then `store`, `writer`, `flush`, `point` (the hot path),
 //! `merge`, `empty_ranges`, `filter`, `remote`.
 
 mod cursor;
+mod dead;
 mod empty_ranges;
 mod error;
 mod filter;
@@ -23,6 +25,7 @@ mod flush;
 mod flusher;
 mod many;
 mod merge;
+mod open;
 mod options;
 mod point;
 mod progress;
@@ -40,30 +43,32 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use manxdb_compaction_edge::{
     DatabaseService, Pool, Service, set_compaction_listener, set_service, stop_manual_compactions,
 };
 use parking_lot::Mutex;
 use rocksdb::checkpoint::Checkpoint;
-use rocksdb::{BottommostLevelCompaction, Cache, CompactOptions, DB, DBCompressionType, ReadTier};
+use rocksdb::{BottommostLevelCompaction, Cache, CompactOptions};
 
+use crate::dead_rows::DeadRows;
 use crate::engine::{Appended, Cursor, Engine};
 use crate::error::StorageError;
-use crate::log::{self, CommitLog};
+use crate::log;
 use crate::memtable::Memtable;
 use crate::model::{Direction, KeyRange, Rows, Version, Versioned, WriteBatch};
 use crate::{files, format, physical};
 use filter::CollectorFactory;
 use flusher::Flusher;
+use open::{open_database, open_log};
 pub use options::Options;
-use progress::Progress;
 pub use quarantine::DamagedFile;
 use quarantine::Quarantine;
 use remote::StoreService;
 pub use remote::Versions;
 use store::{FROZEN_MAX, Store};
 use tombstones::Tombstones;
-use writer::{Filling, Limits, PAUSE, Writer, until_taken};
+use writer::{Filling, PAUSE, Writer, until_taken};
 
 /// Name of this engine in the `FORMAT` file.
 pub const ENGINE_NAME: &str = "rocksdb";
@@ -81,6 +86,8 @@ pub struct RocksEngine {
     /// Who has compactions done remotely; lets go of `store` first.
     store_service: Option<StoreService>,
     store: Arc<Store>,
+    /// What compactions drop beside old versions.
+    dead: Arc<ArcSwap<DeadRows>>,
     log_counters: Arc<log::Counters>,
     directory: PathBuf,
     latest: AtomicU64,
@@ -124,10 +131,15 @@ impl RocksEngine {
         let cache = Cache::new_hyper_clock_cache(options.block_cache_bytes, 0);
         let watermark = Arc::new(AtomicU64::new(0));
         let tombstones = Arc::new(Tombstones::default());
-        let service = pool.map(|pool| remote::serve(pool, &data, &watermark, &tombstones));
+        let dead: Arc<ArcSwap<DeadRows>> = Arc::default();
+        let serve = |pool| remote::serve(pool, &data, &watermark, &tombstones, &dead);
+        let service = pool.map(serve);
         let service = service.transpose()?;
         let quarantine = Arc::new(Quarantine::default());
-        let collector = || CollectorFactory::new(Arc::clone(&watermark), Arc::clone(&tombstones));
+        let collector = || {
+            let (watermark, dead) = (Arc::clone(&watermark), Arc::clone(&dead));
+            CollectorFactory::new(watermark, Arc::clone(&tombstones), dead)
+        };
         let settings = |compression| {
             let mut settings = options::database(options, &cache, compression, collector());
             if let Some(service) = &service {
@@ -171,6 +183,7 @@ impl RocksEngine {
             writer: Mutex::new(writer),
             store_service,
             store,
+            dead,
             directory: directory.to_owned(),
             latest: AtomicU64::new(latest.0),
             counters: Counters::default(),
@@ -314,90 +327,6 @@ fn freeze(
     Ok(())
 }
 
-/// Opens RocksDB, without compression when the linked library has none.
-fn open_database(
-    directory: &Path,
-    settings: &impl Fn(DBCompressionType) -> rocksdb::Options,
-) -> Result<(DB, rocksdb::Options), StorageError> {
-    let data = directory.join(DATA_FOLDER);
-    let is_new = is_new(&data)?;
-    let open = |compression| {
-        let mut settings = settings(compression);
-        settings.create_if_missing(is_new);
-        DB::open(&settings, &data).map(|db| (db, settings))
-    };
-    let opened = match open(DBCompressionType::Lz4) {
-        Err(error) if error::is_missing_compression(&error) => {
-            tracing::warn!("RocksDB was built without LZ4: new files are not compressed");
-            open(DBCompressionType::None)
-        }
-        opened => opened,
-    };
-    opened.map_err(|error| error::map_open(directory, &error))
-}
-
-/// Whether RocksDB never finished opening this folder. Making a new store where one was would
-/// remove what is left of the old one.
-fn is_new(data: &Path) -> Result<bool, StorageError> {
-    if !data.exists() {
-        return Ok(true);
-    }
-    let found = files::below(data)?;
-    if found.iter().any(|path| path == Path::new("CURRENT")) {
-        return Ok(false);
-    }
-    let is_left_by_a_store = |path: &PathBuf| {
-        path.extension().is_some_and(|end| end == "sst")
-            || path.to_string_lossy().starts_with("OPTIONS-")
-    };
-    if found.iter().any(is_left_by_a_store) {
-        return Err(StorageError::Corrupt(format!(
-            "{} holds files of a store but not CURRENT, which names its catalogue: restore a backup",
-            data.display()
-        )));
-    }
-    Ok(true)
-}
-
-/// Opens the log and puts into memtables what the sorted files do not hold yet.
-///
-/// Nobody reads yet, and who will, reads at the last version or above: of each key only the newest
-/// version is kept, however often the log has it.
-fn open_log(
-    directory: &Path,
-    options: &Options,
-    store: &Store,
-    flusher: &Flusher,
-) -> Result<Writer, StorageError> {
-    let limits = Limits {
-        memtable_bytes: options.write_buffer_bytes,
-        segment_bytes: options.log_segment_bytes,
-    };
-    let held = Progress::read(&store.db, ReadTier::All)?;
-    let mut filling = Filling::new(limits, held);
-    let mut replayed = 0_u64;
-    let place = directory.join(log::FOLDER);
-    let log = CommitLog::open(
-        &place,
-        options.log_segment_bytes,
-        held.applied,
-        |end, batch| {
-            if filling.is_full(&store.layers().active) {
-                freeze(store, flusher, &mut filling, || flusher.wait(PAUSE))?;
-            }
-            filling.wrote(store.apply(&batch, Version::MAX), end);
-            replayed += 1;
-            Ok(())
-        },
-    )?;
-    assert!(
-        filling.progress().applied <= log.end(),
-        "what the memtables hold is in the log"
-    );
-    tracing::info!(batches = replayed, "log replayed");
-    Ok(Writer::new(log, filling))
-}
-
 impl Engine for RocksEngine {
     fn get(&self, key: &[u8], at: Version) -> Result<Option<Versioned>, StorageError> {
         self.store.get(key, at)
@@ -480,6 +409,15 @@ impl Engine for RocksEngine {
 
     fn purge(&self, mark: Version) -> Result<bool, StorageError> {
         purge::purge(self, mark)
+    }
+
+    fn set_dead_rows(&self, dead: DeadRows) -> bool {
+        self.dead.store(Arc::new(dead));
+        true
+    }
+
+    fn compact_dead_rows(&self) -> Result<(), StorageError> {
+        dead::compact(self)
     }
 
     fn stop_purging(&self) {

@@ -18,6 +18,14 @@ pub struct AppendedRows {
     version: Version,
 }
 
+impl AppendedRows {
+    /// The version that they have.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+}
+
 impl LocalPath {
     /// Writes rows under one new version; `None` deletes. They outlive the process then, and power loss
     /// after [`LocalPath::sync_rows`]. Only for keys that no intent names.
