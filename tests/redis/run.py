@@ -280,7 +280,18 @@ def larger_than_memory(data, seed):
                 worker.join()
             if problems:
                 return f"{len(problems)} in {run.__name__}: {problems[0]}"
-        info = dict(line.split(":", 1) for line in links[0].call("INFO").decode().split("\r\n") if ":" in line)
+        def told():
+            return dict(line.split(":", 1) for line in links[0].call("INFO").decode().split("\r\n") if ":" in line)
+
+        # What replaces a value that left memory does not read it, but where it gives it back.
+        before = told()
+        replaced = [["SET", f"s{number}", half] for number in range(0, 4000, 8)] + [["SET", f"h{number}", half, "KEEPTTL"] for number in range(1, 4000, 8)]
+        if set(sent(links[0], replaced)) != {"OK"}:
+            return "a SET of what left memory was refused"
+        info = told()
+        loaded, cold = int(info["values_loaded"]) - int(before["values_loaded"]), int(before["keys_not_in_memory"])
+        if loaded or cold < 2500:
+            return f"{len(replaced)} SETs read {loaded} values, of {cold} that left memory"
         if int(info["used_memory"]) > 20 << 20 or int(info["keys_not_in_memory"]) < 2500 or int(info["values_loaded"]) < 1000:
             return {name: info[name] for name in ("used_memory", "keys_not_in_memory", "values_loaded", "values_evicted")}
         return None if info["total_error_replies"] == "0" else f"{info['total_error_replies']} errors"

@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::time::Instant;
 
-use manxdb_redis::Command;
-use manxdb_redis::resp::Decoder;
+use manxdb_redis::resp::{Decoder, Protocol};
+use manxdb_redis::{Command, Reply};
 
 use super::stream::Stream;
 
@@ -30,6 +30,8 @@ pub struct Connection {
     sent: usize,
     /// Rounds whose rows are not on disk, and where in `out` their replies begin.
     held: VecDeque<(u64, usize)>,
+    /// The round whose rows are not in the log, and where in `out` its replies begin.
+    unlogged: Option<(u64, usize)>,
     /// A command waits for the store.
     pub is_parked: bool,
     /// Since when the command that runs next has waited for the store.
@@ -57,6 +59,7 @@ impl Connection {
             out: Vec::new(),
             sent: 0,
             held: VecDeque::new(),
+            unlogged: None,
             is_parked: false,
             parked_since: None,
             awaited: Vec::new(),
@@ -109,6 +112,43 @@ impl Connection {
         &mut self.out
     }
 
+    /// Replies from `start` on wait for the log to have `round`.
+    pub fn wait_for_log(&mut self, round: u64, start: usize) {
+        if self.unlogged.is_none_or(|(before, _)| before < round) {
+            self.unlogged = Some((round, start));
+        }
+    }
+
+    /// Rounds up to `round` are in the log.
+    pub fn logged(&mut self, round: u64) {
+        self.unlogged = self.unlogged.filter(|(waits_for, _)| *waits_for > round);
+    }
+
+    /// The log does not take the round that replies wait for: `error` is sent in their place, and the
+    /// connection ends.
+    pub fn end_unlogged(&mut self, error: &Reply, protocol: Protocol) {
+        if let Some((_, start)) = self.unlogged.take() {
+            assert!(
+                start >= self.sent,
+                "a reply was sent before it was in the log"
+            );
+            self.out.truncate(start);
+            self.held.retain(|(_, held)| *held < start);
+        }
+        error.encode(protocol, &mut self.out);
+        self.is_ending = true;
+    }
+
+    /// The disk does not take what replies wait for: as [`Connection::end_unlogged`].
+    pub fn end_unsynced(&mut self, error: &Reply, protocol: Protocol) {
+        if let Some((_, start)) = self.held.pop_front() {
+            self.out.truncate(start);
+            self.held.clear();
+            self.unlogged = None;
+        }
+        self.end_unlogged(error, protocol);
+    }
+
     /// Replies from `start` on wait for the disk to have `round`.
     pub fn hold(&mut self, round: u64, start: usize) {
         if self.held.back().is_none_or(|(held, _)| *held < round) {
@@ -130,12 +170,11 @@ impl Connection {
 
     /// Sends what may leave; whether some of it could not be taken yet.
     pub fn send(&mut self) -> bool {
-        // What follows a held reply is behind it.
-        let end = self
-            .held
-            .front()
-            .map_or(self.out.len(), |(_, start)| *start);
-        assert!(end >= self.sent, "a held reply was sent");
+        // What follows a reply that waits is behind it.
+        let waiting = self.held.front().into_iter().chain(&self.unlogged);
+        let starts = waiting.map(|(_, start)| *start);
+        let end = starts.min().unwrap_or(self.out.len());
+        assert!(end >= self.sent, "a reply that waits was sent");
         // A handshake, or the end of what was taken before.
         match self.stream.flush() {
             Ok(()) => {}
@@ -155,9 +194,8 @@ impl Connection {
             }
             return false;
         }
-        if self.sent == self.out.len() {
-            self.out.clear();
-            self.sent = 0;
+        self.forget_sent();
+        if self.out.is_empty() {
             if self.out.capacity() > KEPT_BYTES {
                 self.out = Vec::new();
             }
@@ -175,6 +213,17 @@ impl Connection {
         }
         self.is_overdue();
         false
+    }
+
+    /// Lets go of what was sent, once that is all or much.
+    fn forget_sent(&mut self) {
+        if self.sent < self.out.len() && self.sent < OUT_PAUSE_BYTES {
+            return;
+        }
+        let waiting = self.held.iter_mut().chain(&mut self.unlogged);
+        waiting.for_each(|(_, start)| *start -= self.sent);
+        self.out.drain(..self.sent);
+        self.sent = 0;
     }
 
     fn is_overdue(&mut self) -> bool {

@@ -387,9 +387,10 @@ impl EventLoop {
         self.parked.insert(id);
     }
 
-    /// Replies from `start` on leave when this round is on disk.
+    /// Replies from `start` on leave when this round is in the log, or on disk.
     pub(super) fn held_by(&mut self, id: ClientId, connection: &mut Connection, start: usize) {
         self.writers.insert(id);
+        connection.wait_for_log(self.round + 1, start);
         if self.is_synced {
             connection.hold(self.round + 1, start);
             self.held.insert(id);

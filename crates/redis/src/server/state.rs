@@ -215,7 +215,8 @@ impl Server {
         }
         let places = spec.keys.places(command);
         let keys = places.into_iter().map(|place| command.arg(place));
-        let only_entry = spec.flags.has(Flags::NO_VALUE);
+        let gives_back = spec.name == "set" && crate::strings::gives_back(command);
+        let only_entry = spec.flags.has(Flags::NO_VALUE) && !gives_back;
         let mut needed = self.keyspace.missing(db, keys, only_entry);
         if matches!(spec.name, "sort" | "sort_ro") {
             let beside = crate::keys::sort::keys_beside(&self.keyspace, db, command);
