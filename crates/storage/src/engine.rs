@@ -102,6 +102,15 @@ pub trait Engine: Send + Sync + 'static {
     /// store as it was.
     fn append(&self, batch: &WriteBatch) -> Result<Appended, StorageError>;
 
+    /// As [`Engine::append`], for keys that nobody reads at another version than [`Version::MAX`]: of
+    /// each the engine may keep the last version alone. Takes what is in `batch`.
+    ///
+    /// # Errors
+    /// As [`Engine::append`], which leave `batch` as it was.
+    fn append_latest(&self, batch: &mut WriteBatch) -> Result<Appended, StorageError> {
+        self.append(batch)
+    }
+
     /// Waits until a batch, and all appended before it, are on disk. Several may wait at a time,
     /// and others append meanwhile.
     ///

@@ -112,11 +112,13 @@ impl Connection {
         &mut self.out
     }
 
-    /// Replies from `start` on wait for the log to have `round`.
-    pub fn wait_for_log(&mut self, round: u64, start: usize) {
-        if self.unlogged.is_none_or(|(before, _)| before < round) {
+    /// Replies from `start` on wait for the log to have `round`; false when earlier ones do already.
+    pub fn wait_for_log(&mut self, round: u64, start: usize) -> bool {
+        let is_first = self.unlogged.is_none_or(|(before, _)| before < round);
+        if is_first {
             self.unlogged = Some((round, start));
         }
+        is_first
     }
 
     /// Rounds up to `round` are in the log.
@@ -231,5 +233,111 @@ impl Connection {
             self.is_closed = true;
         }
         self.is_closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn pair() -> (Connection, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (socket, _) = listener.accept().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        (Connection::new(Stream::new(socket, None)), client)
+    }
+
+    fn expect_read(client: &mut TcpStream, wanted: &str) {
+        client.set_nonblocking(false).unwrap();
+        let mut found = vec![0; wanted.len()];
+        client.read_exact(&mut found).unwrap();
+        assert_eq!(String::from_utf8_lossy(&found), wanted);
+        client.set_nonblocking(true).unwrap();
+        let more = client.read(&mut [0; 1]);
+        assert_eq!(more.unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn nothing_passes_a_reply_that_waits_for_the_log_or_the_disk() {
+        let (mut connection, mut client) = pair();
+        connection.out().extend_from_slice(b"+read\r\n");
+        // The reply of a write may be empty: CLIENT REPLY OFF.
+        let start = connection.out().len();
+        assert!(connection.wait_for_log(1, start));
+        assert!(!connection.wait_for_log(1, start));
+        connection.hold(1, start);
+        assert!(!connection.send());
+        expect_read(&mut client, "+read\r\n");
+        connection.out().extend_from_slice(b"+later\r\n");
+        connection.send();
+        connection.release(1);
+        connection.send();
+        assert_eq!(
+            client.read(&mut [0; 1]).unwrap_err().kind(),
+            ErrorKind::WouldBlock
+        );
+        connection.logged(1);
+        connection.send();
+        expect_read(&mut client, "+later\r\n");
+        assert!(!connection.is_closed && connection.out.is_empty());
+    }
+
+    #[test]
+    fn what_was_sent_is_let_go_of_while_later_replies_wait() {
+        let (mut connection, mut client) = pair();
+        let reader = std::thread::spawn(move || {
+            let mut read = Vec::new();
+            client.read_to_end(&mut read).unwrap();
+            read.len()
+        });
+        let page = vec![b'x'; 100 << 10];
+        for round in 1..=40 {
+            connection.out().extend_from_slice(&page);
+            let start = connection.out().len();
+            connection.wait_for_log(round, start);
+            connection.out().extend_from_slice(b"+OK\r\n");
+            while connection.send() {
+                std::thread::yield_now();
+            }
+            assert!(connection.out.len() < OUT_PAUSE_BYTES + 2 * page.len());
+            connection.logged(round);
+        }
+        connection.is_ending = true;
+        while !connection.is_closed {
+            connection.send();
+        }
+        drop(connection);
+        assert_eq!(reader.join().unwrap(), 40 * (page.len() + 5));
+    }
+
+    #[test]
+    fn replies_that_the_log_or_the_disk_does_not_take_become_one_error() {
+        let error = Reply::error("MISCONF no".to_owned());
+        for is_logged in [false, true] {
+            let (mut connection, mut client) = pair();
+            connection.out().extend_from_slice(b"+read\r\n");
+            for _ in 0..2 {
+                let start = connection.out().len();
+                connection.wait_for_log(7, start);
+                connection.hold(7, start);
+                connection.out().extend_from_slice(b"+OK\r\n");
+            }
+            if is_logged {
+                connection.logged(7);
+                connection.end_unsynced(&error, Protocol::Resp2);
+            } else {
+                connection.end_unlogged(&error, Protocol::Resp2);
+            }
+            connection.send();
+            assert!(connection.is_closed);
+            drop(connection);
+            let mut read = String::new();
+            client.read_to_string(&mut read).unwrap();
+            assert_eq!(read, "+read\r\n-MISCONF no\r\n");
+        }
     }
 }

@@ -202,7 +202,14 @@ pub fn reserved(last: u64) -> RowWrite {
 #[must_use]
 pub fn encode_meta(entry: &Entry) -> Vec<u8> {
     let in_rows = entry.value.pending().is_some_and(|pending| pending.in_rows);
-    let mut out = Vec::with_capacity(24 + entry.value.payload_bytes());
+    let expiry_bytes = if entry.expires > 0 { 8 } else { 0 };
+    let body_bytes = match &entry.value {
+        Value::Str(bytes) => bytes.len(),
+        _ if in_rows => 24,
+        collection => collection.payload_bytes() + 8 * collection.elements(),
+    };
+    // For most rows the memory that they take as long as the store has them.
+    let mut out = Vec::with_capacity(2 + expiry_bytes + body_bytes);
     let mut flags = entry.value.kind() as u8;
     flags |= if entry.expires > 0 { HAS_EXPIRY } else { 0 };
     flags |= if in_rows { IN_ROWS } else { 0 };

@@ -154,8 +154,12 @@ pub fn client(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandEr
         (b"SETINFO", 4) => set_info(call, command),
         (b"INFO", 2) => Ok(Reply::Verbatim(call.client().describe(id, now))),
         (b"LIST", 2..) => {
-            let all = call.server.clients.iter();
-            let lines: String = all.map(|(id, client)| client.describe(*id, now)).collect();
+            let mut all: Vec<_> = call.server.clients.iter().collect();
+            all.sort_unstable_by_key(|(id, _)| **id);
+            let lines = all.into_iter();
+            let lines: String = lines
+                .map(|(id, client)| client.describe(*id, now))
+                .collect();
             Ok(Reply::Verbatim(lines))
         }
         (b"KILL", 3..) => kill(call, command),

@@ -158,6 +158,32 @@ impl Server {
         self.waiting.add(id, wait);
     }
 
+    /// Tells those who watch keys that changed in the rows behind `from`, and serves those who wait
+    /// for them.
+    pub(super) fn after(&mut self, effects: &mut Effects, from: usize, stamp: Stamp) {
+        if self.watchers.is_empty() && self.waiting.is_empty() {
+            return;
+        }
+        let mut next = from;
+        while next < effects.rows.len() {
+            let touched = effects.rows[next].touched();
+            let touched = touched.map(|(db, key)| (db, Box::from(key)));
+            next += 1;
+            let Some(key) = touched else {
+                continue;
+            };
+            for id in self.watchers.get(&key).cloned().unwrap_or_default() {
+                if let Some(client) = self.clients.get_mut(&id) {
+                    client.is_outdated = true;
+                }
+            }
+            if !self.waiting.is_empty() {
+                let written = self.serve_waiting(&key, stamp);
+                effects.append(written);
+            }
+        }
+    }
+
     /// Runs again what waits for `key`, in the order of coming.
     pub(super) fn serve_waiting(&mut self, key: &Key, stamp: Stamp) -> Effects {
         let mut effects = Effects::default();

@@ -16,6 +16,7 @@
 //! Start reading at [`RocksEngine`]; then `store`, `writer`, `flush`, `point` (the hot path),
 //! `merge`, `empty_ranges`, `filter`, `remote`.
 
+mod append;
 mod cursor;
 mod dead;
 mod empty_ranges;
@@ -363,31 +364,19 @@ impl Engine for RocksEngine {
             return Ok(Appended::default());
         }
         let mut writer = self.writer.lock();
-        if writer.filling.is_full(&self.store.layers().active) {
-            self.freeze(&mut writer)?;
-        }
-        // Before anything is written: a batch out of order must not reach the log.
-        batch.assert_newer_than(Version(self.latest.load(Ordering::Acquire)));
-        let end = writer.prepare(batch)?;
-        let unsynced = Some(writer.append()?);
-        assert_eq!(
-            writer.end(),
-            Some(end),
-            "a batch ends where room was reserved for it"
-        );
+        let logged = self.log(&mut writer, batch)?;
         let latest = self.store.apply(batch, self.store.watermark());
-        writer.filling.wrote(latest, end);
-        let before = self.latest.swap(latest.0, Ordering::AcqRel);
-        assert!(before < latest.0, "the newest version only grows");
-        let bytes = size_bytes(batch);
-        let written = &self.counters.written_bytes;
-        written.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.store.readers.written(bytes);
-        // The batch is written whatever this meets: the next segment asks again.
-        if let Err(error) = writer.retire(&self.store.db, end) {
-            tracing::warn!(%error, "the commit log keeps files that may be done with");
+        Ok(self.applied(&mut writer, logged, latest))
+    }
+
+    fn append_latest(&self, batch: &mut WriteBatch) -> Result<Appended, StorageError> {
+        if batch.writes.is_empty() {
+            return Ok(Appended::default());
         }
-        Ok(Appended { unsynced })
+        let mut writer = self.writer.lock();
+        let logged = self.log(&mut writer, batch)?;
+        let latest = self.store.apply_latest(batch);
+        Ok(self.applied(&mut writer, logged, latest))
     }
 
     fn sync(&self, appended: &Appended) -> Result<(), StorageError> {
@@ -454,15 +443,6 @@ impl RocksEngine {
         log::begin_empty(&directory.join(log::FOLDER), held)?;
         format::write(directory, &format)
     }
-}
-
-/// Bytes of keys and values.
-fn size_bytes(batch: &WriteBatch) -> usize {
-    let value_bytes = |value: &Option<Vec<u8>>| value.as_ref().map_or(0, Vec::len);
-    let sizes = batch.writes.iter();
-    sizes
-        .map(|(_, key, value)| key.len() + value_bytes(value))
-        .sum()
 }
 
 #[cfg(test)]
