@@ -277,7 +277,7 @@ fn what_replaces_a_value_does_not_read_it() {
     }
     server.keyspace.evict(0, |_| false);
     assert_eq!(server.keyspace.cold(), 3);
-    let mut reads = |line: &str| {
+    let reads = |line: &str| {
         let command = Command::of(&line.split(' ').collect::<Vec<_>>());
         match server.needs(client, &command) {
             Needs::Nothing => 0,

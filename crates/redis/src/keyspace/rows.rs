@@ -183,6 +183,15 @@ pub fn epoch(db: usize, epoch: u32) -> RowWrite {
     }
 }
 
+/// The database that begins an epoch with a row of this key.
+#[must_use]
+pub fn begun_epoch(row: &[u8]) -> Option<usize> {
+    match row {
+        [SPACE, EPOCH, db] => Some(usize::from(*db)),
+        _ => None,
+    }
+}
+
 /// The key of the row of reserved generations.
 #[must_use]
 pub fn reserved_key() -> Vec<u8> {

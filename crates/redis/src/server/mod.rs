@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `state` | [`Server`], one command of one connection |
 //! | `busy` | what other connections are answered while a script runs |
+//! | `needs` | what of the store a command needs before it runs |
 //! | `client` | a connection's state, CLIENT |
 //! | `transaction` | MULTI, EXEC, WATCH |
 //! | `channels` | SUBSCRIBE, PUBLISH |

@@ -304,6 +304,17 @@ impl Server {
                 spec.name
             )));
         }
+        self.check_room(spec)?;
+        // What is queued takes memory too.
+        let is_queued = client.transaction.is_some() && !spec.flags.has(Flags::NO_MULTI);
+        if is_queued && self.is_full() {
+            return Err(CommandError::OUT_OF_MEMORY);
+        }
+        Ok(())
+    }
+
+    /// Whether disk and memory have room for what a command may write.
+    pub(super) fn check_room(&self, spec: &CommandSpec) -> Result<(), CommandError> {
         if let Some(why) = &self.refusal
             && spec.flags.has(Flags::WRITE)
         {

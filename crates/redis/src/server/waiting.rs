@@ -6,7 +6,7 @@ use super::client::ClientId;
 use super::state::Server;
 use crate::Stamp;
 use crate::command::Command;
-use crate::keyspace::Effects;
+use crate::keyspace::{Effects, Kind, rows};
 use crate::resp::Reply;
 use crate::scripts::NoHost;
 use crate::table::CommandSpec;
@@ -166,6 +166,9 @@ impl Server {
         }
         let mut next = from;
         while next < effects.rows.len() {
+            if let Some(db) = rows::begun_epoch(&effects.rows[next].key) {
+                self.flushed(db);
+            }
             let touched = effects.rows[next].touched();
             let touched = touched.map(|(db, key)| (db, Box::from(key)));
             next += 1;
@@ -191,8 +194,15 @@ impl Server {
             let Some(wait) = self.waiting.waits.get(&id) else {
                 continue;
             };
-            // Who reads for a group is told that the group is gone.
-            let hears_errors = wait.spec.name == "xreadgroup";
+            // Who reads for a group is told that the group is gone, and who moves an element, that it
+            // cannot go where it is to.
+            let found = self.keyspace.peek(key.0, &key.1);
+            let is_list = found.is_some_and(|entry| entry.value.kind() == Kind::List);
+            let hears_errors = match wait.spec.name {
+                "xreadgroup" => true,
+                "blmove" | "brpoplpush" => is_list,
+                _ => false,
+            };
             if self.keyspace.peek(key.0, &key.1).is_none() && !hears_errors {
                 continue;
             }
