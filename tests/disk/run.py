@@ -100,7 +100,8 @@ class DiskServer(Manxdb):
 
     def __init__(self, place):
         self.redis_port = free_port()
-        redis = ["--redis-listen", f"127.0.0.1:{self.redis_port}", "--redis-password", redis_keys.PASSWORD]
+        redis = ["--redis-listen", f"127.0.0.1:{self.redis_port}", "--redis-password", redis_keys.PASSWORD,
+                 "--redis-memory-mb", "16"]
         super().__init__(BINARY, ["--block-cache-mb", "8", *redis])
         self.data = Path(place) / "data"
 

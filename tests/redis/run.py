@@ -144,6 +144,66 @@ def exchange(ours, theirs):
     return None if short[0] == short[1] else f"a short string is dumped as {short}"
 
 
+# Sequences that random commands seldom make, each on keys of its own. Another connection sends what stands behind !, and waits with what
+# stands behind > until <.
+CORNERS = """SET k v|WATCH k|FLUSHALL|MULTI|PING|EXEC
+WATCH k|FLUSHALL|MULTI|PING|EXEC
+SET k v|WATCH k|FLUSHDB|MULTI|PING|EXEC
+SET k v|WATCH k|SELECT 3|FLUSHDB|SELECT 0|MULTI|PING|EXEC
+SET k v|WATCH k|!FLUSHALL|MULTI|PING|EXEC
+SADD k x|SADD o x|WATCH o|!SMOVE k o x|MULTI|PING|EXEC
+SADD k x|SADD o y|WATCH o|!SMOVE k o x|MULTI|PING|EXEC
+SET k 1e-19|INCRBYFLOAT k 0|GET k|INCRBYFLOAT k 0.5|INCRBYFLOAT k -0.5|SET k 3.0e3|INCRBYFLOAT k 200|INCRBYFLOAT k -3200
+XADD k 1-1 a b|XADD k 2-1 a b|XGROUP CREATE k g $|XGROUP SETID k g -|XREADGROUP GROUP g c STREAMS k >|XGROUP CREATE k h +|XINFO GROUPS k
+CONFIG SET hash-max-ziplist-value 64|CONFIG SET list-compress-depth 1|CONFIG GET list-compress-depth|CONFIG SET list-compress-depth 0
+CONFIG SET lazyfree-lazy-user-del no|CONFIG SET lazyfree-lazy-user-del maybe|CONFIG SET hash-max-listpack-entries x|CONFIG SET lazyfree-lazy-user-del yes
+ZADD k 1 a 2 b 3 c|ZADD k 6 b 3 d|ZADD k 0 c|ZREM k a|ZSCANNED k 0|HSET h a 1 b 2 c 3|HDEL h a|HSET h a 4|HSCANNED h 0
+XADD k 1-1 a b|XADD k 2-1 a b|XGROUP CREATE k g 0|XREADGROUP GROUP g c STREAMS k >|XTRIM k MAXLEN ~ 0|XLEN k|XREADGROUP GROUP g c STREAMS k 0
+XADD k 1-1 a b|XADD k 2-1 a b|XTRIM k MINID ~ 2-1|XTRIM k MINID ~ 3|XLEN k|XADD k MAXLEN ~ 0 5-1 a b|XLEN k
+CLIENT LIST TYPE nothing|CLIENT LIST ID x|CLIENT LIST ID 999999999|CLIENT LIST NOPE|CLIENT LIST TYPE master|CLIENT LIST TYPE pubsub|CLIENT GETREDIR|CLIENT TRACKINGINFO
+SET k v|MULTI|SET k w|GET k|!CONFIG SET maxmemory 1|EXEC|GET k|MULTI|GET k|EXEC|MULTI|SET k w|EXEC|CONFIG SET maxmemory 0|GET k
+SET o v|>BRPOPLPUSH k o 0|RPUSH k a|<|LRANGE k 0 -1|>BLMOVE l o LEFT RIGHT 0|SADD l x|DEL l|RPUSH l b|<|LLEN l
+HSET k a 1|HRANDFIELD k 5 WITHVALUES|HRANDFIELD k -3 WITHVALUES
+FUNCTION FLUSH|FUNCTION LOAD TOLD|FCALL TOLD 1 k a|FCALL ToLd 0|FUNCTION LOAD TOLD"""
+
+
+def corners(ours, theirs):
+    """The replies of CORNERS, and to bytes that are no command, are those of redis-server."""
+    mine, other = [(server, Link(server.port_of_server)) for server in (ours, theirs)], []
+    for line in CORNERS.splitlines():
+        for server, beside in mine:
+            server.call("FLUSHALL")
+            replies = []
+            for command in line.split("|"):
+                words = [commands.LIBRARIES[1] if word == "TOLD" and command.startswith("FUNCTION") else word for word in command.lstrip("!").split()]
+                if command == "<":
+                    replies.append(beside.read())
+                    continue
+                if command.startswith(">"):
+                    # It waits before the next one runs.
+                    beside.send(words[0][1:], *words[1:])
+                    while b"blocked_clients:1\r\n" not in server.call("INFO", "clients"):
+                        time.sleep(0.01)
+                    continue
+                ordered = words[0].endswith("SCANNED")
+                words[0] = words[0].removesuffix("NED")
+                reply = (beside if command.startswith("!") else server).call(*words)
+                # Why a value is refused is said in other words.
+                replies.append("refused" if words[0] == "CONFIG" and isinstance(reply, ReplyError) else reply if ordered else commands.comparable(words, reply))
+            other.append(replies)
+        if other[-1] != other[-2]:
+            return f"{line}: {other[-2]}, redis-server says {other[-1]}"
+    for text in (b"*1\r\nfoo\r\n", b"*3\r\n$3\r\nSET\r\n$1\r\nx\r\nfooz\r\n", b"*1\r\n$-10\r\n", b"*-10\r\nPING\r\n", b"*3000000000\r\n"):
+        said = []
+        for server, _ in mine:
+            with socket.create_connection(("127.0.0.1", server.port_of_server), timeout=20) as raw:
+                raw.sendall(text)
+                said.append(raw.recv(1000))
+        if said[0] != said[1]:
+            return f"{text}: {said[0]}, redis-server says {said[1]}"
+    return None
+
+
 def all_of_the_table(link, seen):
     """Every row of the command table was run."""
     table = {name.decode() for name in link.call("COMMAND", "LIST")}
@@ -280,7 +340,18 @@ def larger_than_memory(data, seed):
                 worker.join()
             if problems:
                 return f"{len(problems)} in {run.__name__}: {problems[0]}"
-        info = dict(line.split(":", 1) for line in links[0].call("INFO").decode().split("\r\n") if ":" in line)
+        def told():
+            return dict(line.split(":", 1) for line in links[0].call("INFO").decode().split("\r\n") if ":" in line)
+
+        # What replaces a value that left memory does not read it, but where it gives it back.
+        before = told()
+        replaced = [["SET", f"s{number}", half] for number in range(0, 4000, 8)] + [["SET", f"h{number}", half, "KEEPTTL"] for number in range(1, 4000, 8)]
+        if set(sent(links[0], replaced)) != {"OK"}:
+            return "a SET of what left memory was refused"
+        info = told()
+        loaded, cold = int(info["values_loaded"]) - int(before["values_loaded"]), int(before["keys_not_in_memory"])
+        if loaded or cold < 2500:
+            return f"{len(replaced)} SETs read {loaded} values, of {cold} that left memory"
         if int(info["used_memory"]) > 20 << 20 or int(info["keys_not_in_memory"]) < 2500 or int(info["values_loaded"]) < 1000:
             return {name: info[name] for name in ("used_memory", "keys_not_in_memory", "values_loaded", "values_evicted")}
         return None if info["total_error_replies"] == "0" else f"{info['total_error_replies']} errors"
@@ -438,6 +509,9 @@ def main():
             problem, seen = differential(link, wait_for(port, theirs), options.seed, options.commands)
             failed += report("redis: replies as redis-server's", problem)
             failed += report("redis: what one dumps the other restores", exchange(link, Link(port)))
+            other = Link(port)
+            other.port_of_server = port
+            failed += report("redis: sequences that random commands seldom make", corners(link, other))
             fresh = Link(ours.port)
             fresh.port_of_server = ours.port
             failed += report("redis: every command of the table", all_of_the_table(fresh, seen))

@@ -246,8 +246,8 @@ impl Execute for RedisMachine {
             replies.push((command, reply));
         }
         // Written keys that the table does not name are told, and so found undeclared.
-        let written = effects.touched.iter();
-        let written = written.filter_map(|(db, key)| Some(full_key(u8::try_from(*db).ok()?, key)));
+        let written = effects.touched();
+        let written = written.filter_map(|(db, key)| Some(full_key(u8::try_from(db).ok()?, key)));
         executed.touched.extend(written);
         executed.touched.sort_unstable();
         executed.touched.dedup();

@@ -33,8 +33,8 @@ macro_rules! typed {
 
         /// The object of this type under `key`, made when there is none; the key counts as changed.
         pub(crate) fn $write(&mut self, key: &[u8]) -> Result<&mut $type, CommandError> {
-            self.made(key, Kind::$kind)?;
-            match self.keyspace.find(self.db, key) {
+            let place = self.made(key, Kind::$kind)?;
+            match self.keyspace.entry_at(self.db, place) {
                 Some(Entry {
                     value: Value::$kind(object),
                     ..
@@ -61,17 +61,21 @@ impl Context<'_> {
     typed!(zset, zset_or_new, ZSet, ZSet);
     typed!(stream, stream_or_new, Stream, Stream);
 
-    fn made(&mut self, key: &[u8], kind: Kind) -> Result<(), CommandError> {
-        match self.keyspace.find(self.db, key) {
+    /// Where an object of this type is, made when there is none; the key counts as changed.
+    fn made(&mut self, key: &[u8], kind: Kind) -> Result<usize, CommandError> {
+        let db = self.db;
+        let Some(place) = self.keyspace.find_place(db, key) else {
+            return Ok(self.keyspace.put_at(db, key, Value::empty(kind)));
+        };
+        match self.keyspace.entry_at(db, place) {
             Some(entry) if entry.value.is_cold() || entry.value.kind() != kind => {
-                return Err(unexpected(entry));
+                Err(unexpected(entry))
             }
-            Some(_) => self.touch(key),
-            None => {
-                self.keyspace.put(self.db, key, Value::empty(kind));
+            _ => {
+                self.keyspace.touch_at(db, key, place);
+                Ok(place)
             }
         }
-        Ok(())
     }
 
     /// Says that `key` was changed.

@@ -81,3 +81,20 @@ impl Stamp {
         }
     }
 }
+
+/// Seeds for the stamps of commands, one after the other.
+#[derive(Debug)]
+pub struct Seeds(number::Random);
+
+impl Seeds {
+    /// Those that follow from `first`.
+    #[must_use]
+    pub fn new(first: u64) -> Self {
+        Self(number::Random(first))
+    }
+
+    /// The next one.
+    pub fn draw(&mut self) -> u64 {
+        self.0.next()
+    }
+}

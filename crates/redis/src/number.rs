@@ -76,15 +76,16 @@ pub fn write_float(value: f64) -> String {
 /// What INCRBYFLOAT writes: never an exponent, up to 17 digits behind the point.
 pub fn write_long(value: f64) -> String {
     let rounded = format!("{value:.17}");
+    let rounded = rounded.trim_end_matches('0').trim_end_matches('.');
     let shortest = format!("{value}");
     let text = if shortest.len() <= rounded.len() {
-        shortest
+        &shortest
     } else {
         rounded
     };
-    match text.as_str() {
+    match text {
         "-0" => "0".to_owned(),
-        _ => text,
+        _ => text.to_owned(),
     }
 }
 
@@ -147,5 +148,21 @@ mod tests {
         assert_eq!(float(b"nan"), None);
         assert_eq!(float(b"1e3"), Some(1000.0));
         assert_eq!(float(b"-inf"), Some(f64::NEG_INFINITY));
+    }
+
+    #[test]
+    fn what_rounds_to_nothing_is_written_as_nothing() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (1e-19, "0"),
+            (-1e-19, "0"),
+            (3200.0, "3200"),
+            (0.1, "0.1"),
+            (-2.5, "-2.5"),
+            (1e-17, "0.00000000000000001"),
+        ] {
+            assert_eq!(write_long(value), text);
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use manxdb_redis::keyspace::{DATABASES, Kind, LoadedRow, rows};
 use manxdb_redis::objects::StreamId;
+use manxdb_redis::server::{Needs, Server, Settings};
 use manxdb_redis::{Command, Effects, Keyspace, Reply, Stamp, execute};
 use proptest::prelude::*;
 
@@ -259,6 +260,62 @@ fn values_leave_memory_in_turn_down_to_a_sixteenth_below_the_limit() {
         (keyspace.memory(), keyspace.statistics.evicted),
         (names, 64)
     );
+}
+
+#[test]
+fn what_replaces_a_value_does_not_read_it() {
+    let mut server = Server::new(Keyspace::new(), Settings::default(), 1);
+    let client = server.connect("test".to_owned(), 1);
+    let members: Vec<String> = (0..200).map(|one| one.to_string()).collect();
+    for line in [
+        "SET a 1",
+        "SET b 1 PX 100",
+        &format!("SADD t {}", members.join(" ")),
+    ] {
+        let command = Command::of(&line.split(' ').collect::<Vec<_>>());
+        server.handle(client, &command, Stamp::new(1, 1));
+    }
+    server.keyspace.evict(0, |_| false);
+    assert_eq!(server.keyspace.cold(), 3);
+    let reads = |line: &str| {
+        let command = Command::of(&line.split(' ').collect::<Vec<_>>());
+        match server.needs(client, &command) {
+            Needs::Nothing => 0,
+            Needs::Values(loads) => loads.len(),
+            Needs::AllNames => panic!("all names are known"),
+        }
+    };
+    for (line, values) in [
+        ("SET a x", 0),
+        ("SET t x XX KEEPTTL", 0),
+        ("SET a x NX EX 5", 0),
+        ("SETEX a 5 x", 0),
+        ("PSETEX a 5 x", 0),
+        ("SETNX a x", 0),
+        ("MSET a x t y", 0),
+        ("MSETNX a x b y", 0),
+        ("RESTORE a 0 x REPLACE", 0),
+        ("DEL a t", 0),
+        ("SET a x GET", 1),
+        ("SET GET GET", 0),
+        ("GETSET a x", 1),
+        ("APPEND a x", 1),
+        ("MGET a b", 2),
+        ("SADD t x", 1),
+    ] {
+        assert_eq!(reads(line), values, "{line}");
+    }
+    let mut run = |line: &str| {
+        let command = Command::of(&line.split(' ').collect::<Vec<_>>());
+        server.handle(client, &command, Stamp::new(2, 1))
+    };
+    assert_eq!(run("SET b x KEEPTTL").reply, Reply::OK);
+    assert_eq!(run("PTTL b").reply, Reply::Integer(99));
+    assert_eq!(run("SETNX a x").reply, Reply::Integer(0));
+    // The elements of a set that is replaced are garbage, read or not.
+    let rows = run("SET t x").effects.rows;
+    assert_eq!(rows.len(), 2);
+    assert!(rows.iter().any(|row| rows::garbage_of(&row.key).is_some()));
 }
 
 /// What commands of these words, one after the other, write each: rows and their bytes.

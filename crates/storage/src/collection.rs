@@ -21,7 +21,11 @@
 //! of one key), so the engine keeps sub-compactions at one; a worker that splits must say
 //! [`Scope::Part`]. Such a delete met by a part is told apart ([`VersionVerdict::KeepDelete`]), so that
 //! the engine can look for older versions in the whole store.
+//!
+//! Beside versions go rows that their owner has given up ([`crate::dead_rows`]), as if they had
+//! never been there: what is decided about other versions of the key does not rest on them.
 
+use crate::dead_rows::{DeadIndex, DeadRows};
 use crate::model::Version;
 use crate::physical;
 
@@ -69,6 +73,7 @@ pub struct Collector {
     scope: Scope,
     prefix: Vec<u8>,
     seen: Seen,
+    dead: DeadIndex,
 }
 
 impl Collector {
@@ -80,7 +85,16 @@ impl Collector {
             scope,
             prefix: Vec::new(),
             seen: Seen::Above,
+            dead: DeadIndex::default(),
         }
+    }
+
+    /// It drops what of `dead` no reader at or above its watermark asks for, too.
+    #[must_use]
+    pub fn dropping(mut self, dead: &DeadRows) -> Self {
+        assert!(self.prefix.is_empty(), "a collector has judged nothing yet");
+        self.dead = DeadIndex::new(dead, self.watermark);
+        self
     }
 
     /// Judges the next record in physical order. Records it cannot read are kept.
@@ -92,9 +106,13 @@ impl Collector {
             self.prefix.clear();
             self.prefix.extend_from_slice(prefix);
             self.seen = Seen::Above;
+            self.dead.key(prefix);
         }
         if version > self.watermark {
             return VersionVerdict::Keep;
+        }
+        if self.dead.is_dead(physical_key, version, value) {
+            return VersionVerdict::Drop;
         }
         match self.seen {
             Seen::Newest => VersionVerdict::Drop,
@@ -113,6 +131,7 @@ impl Collector {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dead_rows::{DroppedPrefix, ExpiredRows};
     use crate::physical::Record;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
@@ -207,6 +226,117 @@ mod tests {
                     prop_assert_eq!(visible(&before, &[key], at), visible(&after, &[key], at));
                 }
             }
+        }
+
+        /// Rows that were given up go, whatever files are compacted: what is alive is seen as before,
+        /// and nothing that was gone comes back. Of all files together nothing dead is left.
+        #[test]
+        fn only_what_was_given_up_goes(
+            steps in prop::collection::vec((0..8u8, 0..3u8, 0..4u8, any::<bool>()), 1..60),
+            behind in 0..20u64, whole: bool,
+        ) {
+            let mut owner = Owner::default();
+            for (step, space, number, outside) in steps {
+                owner.step(step, space, number, outside && !whole);
+            }
+            let watermark = owner.version.saturating_sub(behind);
+            let scope = if whole { Scope::Whole } else { Scope::Part };
+            let mut collector = Collector::new(Version(watermark), scope).dropping(&owner.dead);
+            let (before, mut after) = (owner.store(), owner.outside.clone());
+            let mut kept = owner.compacted.clone();
+            kept.retain(|key, value| collector.judge(key, value) != VersionVerdict::Drop);
+            after.append(&mut kept);
+            for (space, number) in (0..3).flat_map(|space| (0..4).map(move |one| (space, one))) {
+                let key = [space, number];
+                let dropped = owner.dead.dropped.iter().filter(|one| one.prefix == key[..1]);
+                let usable = dropped.map(|one| one.version.0).filter(|at| *at <= watermark);
+                let dropped_at = usable.max().unwrap_or(0);
+                for at in watermark..=owner.version + 1 {
+                    let (was, is) = (visible(&before, &key, at), visible(&after, &key, at));
+                    prop_assert!(was.is_some() || is.is_none(), "{:?} came back at {}", key, at);
+                    if newest_at(&before, &key, at) > dropped_at {
+                        prop_assert_eq!(was, is, "{:?} at {}", key, at);
+                    } else if whole {
+                        prop_assert_eq!(is, None, "{:?}, which is dead, stays", key);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The version of the newest record at or below `at`; 0: none.
+    fn newest_at(store: &Store, key: &[u8], at: u64) -> u64 {
+        let from = physical::key(key, Version(at));
+        let found = store.range(from..).next();
+        let found = found.and_then(|(found, _)| physical::split(found));
+        let own = physical::key(key, Version(0));
+        let own = physical::split(&own).unwrap().0;
+        found.map_or(
+            0,
+            |(prefix, version)| {
+                if prefix == own { version.0 } else { 0 }
+            },
+        )
+    }
+
+    /// Rows in two spaces that are dropped as a whole, and in a third one where each has a time.
+    #[derive(Default)]
+    struct Owner {
+        version: u64,
+        time: u8,
+        dead: DeadRows,
+        outside: Store,
+        compacted: Store,
+    }
+
+    const TIMES: u8 = 2;
+
+    impl Owner {
+        fn step(&mut self, step: u8, space: u8, number: u8, outside: bool) {
+            match step {
+                0 => self.write([space, number], Record::Delete, outside),
+                1 if space != TIMES => {
+                    let version = Version(self.version);
+                    self.dead.dropped.retain(|one| one.prefix != [space]);
+                    let prefix = vec![space];
+                    self.dead.dropped.push(DroppedPrefix { prefix, version });
+                }
+                2 => self.expire(outside),
+                _ => self.write([space, number], Record::Put(&[self.time + number]), outside),
+            }
+        }
+
+        fn write(&mut self, key: [u8; 2], record: Record<'_>, outside: bool) {
+            self.version += 1;
+            let store = if outside {
+                &mut self.outside
+            } else {
+                &mut self.compacted
+            };
+            put(store, &key, self.version, record);
+        }
+
+        fn store(&self) -> Store {
+            let mut all = self.outside.clone();
+            all.append(&mut self.compacted.clone());
+            all
+        }
+
+        /// Deletes the rows whose time is over, and says so.
+        fn expire(&mut self, outside: bool) {
+            self.time += 1;
+            for number in 0..4 {
+                let found = visible(&self.store(), &[TIMES, number], self.version);
+                if found.is_some_and(|value| value[0] <= self.time) {
+                    self.write([TIMES, number], Record::Delete, outside);
+                }
+            }
+            self.dead.expired = Some(ExpiredRows {
+                prefix: vec![TIMES],
+                until: u64::from(self.time),
+                version: Version(self.version),
+                expiry_of: |value| value.first().copied().map(u64::from),
+            });
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::dead_rows::DeadRows;
 use crate::error::StorageError;
 use crate::log::Unsynced;
 use crate::model::{Direction, Durability, KeyRange, Rows, Version, Versioned, WriteBatch};
@@ -111,6 +112,15 @@ pub trait Engine: Send + Sync + 'static {
     /// store as it was.
     fn append(&self, batch: &WriteBatch) -> Result<Appended, StorageError>;
 
+    /// As [`Engine::append`], for keys that nobody reads at another version than [`Version::MAX`]: of
+    /// each the engine may keep the last version alone. Takes what is in `batch`.
+    ///
+    /// # Errors
+    /// As [`Engine::append`], which leave `batch` as it was.
+    fn append_latest(&self, batch: &mut WriteBatch) -> Result<Appended, StorageError> {
+        self.append(batch)
+    }
+
     /// Waits until a batch, and all appended before it, are on disk. Several may wait at a time,
     /// and others append meanwhile.
     ///
@@ -138,6 +148,23 @@ pub trait Engine: Send + Sync + 'static {
 
     /// No reader will ask below this version again: older values may go.
     fn set_watermark(&self, watermark: Version);
+
+    /// What owners of rows have given up, in place of what was said before; compactions drop it. What
+    /// `dead` says must be on disk ([`crate::dead_rows`]), and its rows are an exception from what
+    /// reads are promised: they may be gone at any time. False from an engine that keeps them.
+    fn set_dead_rows(&self, dead: DeadRows) -> bool {
+        let _ = dead;
+        false
+    }
+
+    /// Has dropped prefixes go from files, without waiting for a compaction that comes by: reads and
+    /// writes the files that have such keys, while the engine serves.
+    ///
+    /// # Errors
+    /// [`StorageError`] when memtables cannot be written: nothing is lost.
+    fn compact_dead_rows(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
 
     /// Rewrites what was written up to `mark`, and looks whether files are free of it: true when no
     /// file has a key or a value any more that was deleted or replaced at or below `mark`. False when

@@ -6,11 +6,12 @@
 //! This crate knows nothing of tables, transactions or conflicts.
 //!
 //! Start reading at [`engine`], then [`physical`] (the bytes of a record), [`rocks`] and
-//! [`collection`] (which old versions may go).
+//! [`collection`] (which old versions may go), [`dead_rows`] (what goes beside them).
 
 pub mod backup;
 pub mod closing;
 pub mod collection;
+pub mod dead_rows;
 pub mod engine;
 mod error;
 mod files;
@@ -23,6 +24,7 @@ pub mod physical;
 pub mod rocks;
 mod search;
 
+pub use dead_rows::{DeadRows, DroppedPrefix, ExpiredRows, ExpiryOf};
 pub use engine::{Appended, Cursor, CursorEntry, Engine};
 pub use error::StorageError;
 pub use memory::MemoryEngine;

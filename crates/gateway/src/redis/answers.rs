@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::time::Instant;
 
+use manxdb_redis::Reply;
 use manxdb_redis::server::{ClientId, LatencyEvent};
 use rustix::event::epoll;
 
@@ -26,7 +27,8 @@ impl EventLoop {
                 self.server.lasted(LatencyEvent::Append, took, stamp);
                 let awaited = self.is_synced.then_some(self.round);
                 self.long.appended(&mut self.server, awaited, took);
-                self.syncs.appended(self.round, appended);
+                let expired_until = self.server.keyspace.expired_until();
+                self.syncs.appended(self.round, appended, expired_until);
                 self.server.refuse_writes(None);
                 self.writers.clear();
                 self.evict();
@@ -47,11 +49,14 @@ impl EventLoop {
         self.server.is_full() && !self.server.refuses_writes()
     }
 
-    /// Lets values leave memory when it is full, all of them being in the store.
+    /// Lets values leave memory when it is full, but those that the store does not have as they are:
+    /// what the log has not taken is in `rows`.
     fn evict(&mut self) {
         if !self.server.is_full() {
             return;
         }
+        // Rows of elements are written with the row of their key.
+        let unwritten: HashSet<&[u8]> = self.rows.iter().map(|(row, _)| row.as_slice()).collect();
         let parked = self.parked.iter();
         let awaited: HashSet<&[u8]> = parked
             .filter_map(|id| self.sockets.connections.get(id))
@@ -60,32 +65,36 @@ impl EventLoop {
         // What commands wait for stays until they have run. A value on its way was read before what
         // was written since: it must find the newer one in memory.
         let requested = &self.requested;
-        self.server
-            .evict(|row| awaited.contains(row) || requested.contains(row));
+        self.server.evict(|row| {
+            awaited.contains(row) || requested.contains(row) || unwritten.contains(row)
+        });
     }
 
     /// Nothing that this round wrote is acknowledged. The objects have it, so its rows stay for the
-    /// next try.
+    /// next try: whoever wrote them is told that nobody knows whether they are kept.
     fn not_appended(&mut self, why: String) {
         if !self.server.refuses_writes() {
             tracing::error!(why, "Redis writes are refused");
         }
+        let error = not_known(&why);
         self.server.refuse_writes(Some(why));
         for id in std::mem::take(&mut self.writers) {
             if let Some(connection) = self.sockets.connections.get_mut(&id) {
-                connection.is_closed = true;
+                connection.end_unlogged(&error, self.server.protocol(id));
                 self.sockets.active.insert(id);
             }
         }
+        self.evict();
     }
 
     pub(super) fn answer(&mut self) {
         if let Some(why) = self.syncs.failure() {
             let why = format!("the disk failed, restart when this is mended: {why}");
+            let error = not_known(&why);
             self.server.refuse_writes(Some(why));
             for id in std::mem::take(&mut self.held) {
                 if let Some(connection) = self.sockets.connections.get_mut(&id) {
-                    connection.is_closed = true;
+                    connection.end_unsynced(&error, self.server.protocol(id));
                     self.sockets.active.insert(id);
                 }
             }
@@ -115,6 +124,7 @@ impl EventLoop {
         let Some(connection) = self.sockets.connections.get_mut(&id) else {
             return;
         };
+        connection.logged(self.round);
         let wants_write = connection.send();
         if connection.is_closed {
             let _ = epoll::delete(&self.sockets.epoll, connection.socket());
@@ -142,4 +152,11 @@ impl EventLoop {
             self.sockets.active.insert(id);
         }
     }
+}
+
+/// What is said about a write that was run and may be kept or not.
+fn not_known(why: &str) -> Reply {
+    Reply::error(format!(
+        "MISCONF Errors writing to the commit log: {why}; whether this write is kept is not known"
+    ))
 }

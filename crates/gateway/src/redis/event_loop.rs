@@ -9,7 +9,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use manxdb_redis::keyspace::Effects;
 use manxdb_redis::server::{ClientId, LatencyEvent, Needs, Server, Settings};
-use manxdb_redis::{Keyspace, Reply, Stamp};
+use manxdb_redis::{Keyspace, Reply, Seeds, Stamp};
 use manxdb_storage::StorageError;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -38,6 +38,8 @@ pub struct EventLoop {
     pub(super) values: Values,
     pub(super) shared: Arc<Shared>,
     pub(super) is_synced: bool,
+    /// What the running command writes.
+    effects: Effects,
     /// Rows that are not in the log yet.
     pub(super) rows: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     pub(super) round: u64,
@@ -52,8 +54,8 @@ pub struct EventLoop {
     pub(super) is_abandoned: bool,
     /// What took long in this round, and in those before that are not on disk.
     pub(super) long: LongCommands,
-    pub(super) seeds: RandomState,
-    pub(super) stamps: u64,
+    /// Seeds of commands.
+    pub(super) seeds: Seeds,
     pub(super) now: u64,
     pub(super) micros: u16,
     pub(super) ticked: u64,
@@ -80,6 +82,7 @@ impl EventLoop {
             values,
             shared: Arc::clone(shared),
             is_synced,
+            effects: Effects::default(),
             rows: Vec::new(),
             round: 0,
             writers: HashSet::new(),
@@ -89,8 +92,7 @@ impl EventLoop {
             names_failure: None,
             is_abandoned: false,
             long: LongCommands::default(),
-            seeds: RandomState::new(),
-            stamps: 0,
+            seeds: Seeds::new(RandomState::new().hash_one(0)),
             now: 0,
             micros: 0,
             ticked: 0,
@@ -177,11 +179,10 @@ impl EventLoop {
     }
 
     pub(super) fn stamp(&mut self) -> Stamp {
-        self.stamps += 1;
         Stamp {
             now_millis: self.now,
             micros: self.micros,
-            seed: self.seeds.hash_one(self.stamps),
+            seed: self.seeds.draw(),
         }
     }
 
@@ -200,7 +201,7 @@ impl EventLoop {
                     self.requested.remove(&loaded.row);
                     let stamp = self.stamp();
                     match self.server.install(loaded, stamp) {
-                        Ok(effects) => self.wrote(None, effects),
+                        Ok(effects) => self.wrote(effects),
                         Err(row) => self.damaged(&row, "its rows do not make its value"),
                     }
                 }
@@ -363,17 +364,19 @@ impl EventLoop {
             begun: None,
             is_abandoned: false,
         };
-        let handled = self.server.handle_in(id, command, stamp, &mut host);
+        let (server, effects) = (&mut self.server, &mut self.effects);
+        let reply = server.handle_into(id, command, stamp, &mut host, effects);
         self.is_abandoned |= host.is_abandoned;
         if self.is_abandoned {
             return;
         }
         let start = connection.out().len();
         let protocol = self.server.protocol(id);
-        handled.reply.encode(protocol, connection.out());
-        let has_written = !handled.effects.is_empty();
+        reply.encode(protocol, connection.out());
+        let has_written = !self.effects.is_empty();
         if has_written {
-            self.wrote(Some(id), handled.effects);
+            let rows = self.effects.rows.drain(..);
+            self.rows.extend(rows.map(|row| (row.key, row.value)));
             self.held_by(id, connection, start);
         }
         let load = connection.parked_since.take();
@@ -387,17 +390,21 @@ impl EventLoop {
         self.parked.insert(id);
     }
 
-    /// Replies from `start` on leave when this round is on disk.
+    /// Replies from `start` on leave when this round is in the log, or on disk.
     pub(super) fn held_by(&mut self, id: ClientId, connection: &mut Connection, start: usize) {
+        let round = self.round + 1;
+        if !connection.wait_for_log(round, start) {
+            return; // behind a reply that does
+        }
         self.writers.insert(id);
         if self.is_synced {
-            connection.hold(self.round + 1, start);
+            connection.hold(round, start);
             self.held.insert(id);
         }
     }
 
-    pub(super) fn wrote(&mut self, writer: Option<ClientId>, effects: Effects) {
-        self.writers.extend(writer);
+    /// Rows that no connection of this round wrote.
+    pub(super) fn wrote(&mut self, effects: Effects) {
         self.rows
             .extend(effects.rows.into_iter().map(|row| (row.key, row.value)));
     }
@@ -452,7 +459,7 @@ impl EventLoop {
         self.server
             .lasted(LatencyEvent::Expire, micros_since(began), stamp);
         self.publish();
-        self.wrote(None, effects);
+        self.wrote(effects);
         self.send_outbox(None);
     }
 }

@@ -8,8 +8,8 @@
 //! ```text
 //! redis-loop    epoll · commands · one append a round · replies      (event_loop, answers, connection, stream)
 //! redis-sync    waits for the disk, for all rounds before at once    (sync)
-//! redis-store   names of keys after a start, values that are in the  (store)
-//!               store only, rows that nobody sees any more
+//! redis-names   names of keys after a start; rows that nobody sees   (store, garbage)
+//! redis-values  values that are in the store only                    (store)
 //! ```
 //!
 //! A script holds the loop up; other connections are told so, and may end it (script_host).
@@ -20,6 +20,7 @@ mod answers;
 mod check;
 mod connection;
 mod event_loop;
+mod garbage;
 mod long_commands;
 mod numbers;
 mod script_host;
@@ -105,7 +106,7 @@ impl RedisServer {
         let mut threads = Vec::new();
         let (syncs, sync_thread) = sync::start(&shared, &store, settings.is_synced)?;
         threads.push(sync_thread);
-        let (values, value_threads) = store::start(&shared, &store)?;
+        let (values, value_threads) = store::start(&shared, &store, &syncs)?;
         threads.extend(value_threads);
         let round = EventLoop::new(listening, keyspace, settings, store, syncs, values, &shared)?;
         let thread = thread::Builder::new()

@@ -1,5 +1,4 @@
-//! What comes from the store: names of keys after a start, values on their next use; and the
-//! pass that removes rows nobody sees.
+//! What comes from the store: names of keys after a start, values on their next use.
 
 use std::io;
 use std::sync::Arc;
@@ -14,16 +13,15 @@ use manxdb_redis::Keyspace;
 use manxdb_redis::keyspace::{Load, LoadedRow, rows};
 use manxdb_storage::{Direction, Engine, KeyRange, Rows, StorageError, Version};
 
-use super::{RedisStore, Shared};
+use super::sync::Syncs;
+use super::{RedisStore, Shared, garbage};
 
 /// Rows that are read, or removed, at a time.
-const PAGE_ROWS: usize = 2000;
+pub const PAGE_ROWS: usize = 2000;
 /// Pages on their way to the loop.
 const PAGES_AHEAD: usize = 4;
-/// Pause between looks for rows that nobody sees.
-const GARBAGE_PAUSE: Duration = Duration::from_secs(1);
 /// How often a thread looks whether it is to end.
-const LOOK: Duration = Duration::from_millis(100);
+pub const LOOK: Duration = Duration::from_millis(100);
 
 /// What the threads tell the loop.
 pub enum FromStore {
@@ -98,15 +96,16 @@ pub fn libraries(engine: &dyn Engine) -> Result<Vec<Vec<u8>>, StorageError> {
 pub fn start(
     shared: &Arc<Shared>,
     store: &RedisStore,
+    syncs: &Arc<Syncs>,
 ) -> io::Result<(Values, Vec<JoinHandle<()>>)> {
     let (wanted, wishes) = channel();
     let (page_sender, pages) = sync_channel(PAGES_AHEAD);
     let (value_sender, values) = channel();
-    let (for_names, names_store) = (Arc::clone(shared), store.clone());
+    let (for_names, names_store, syncs) = (Arc::clone(shared), store.clone(), Arc::clone(syncs));
     let names = thread::Builder::new().name("redis-names".to_owned());
     let names = names.spawn(move || {
         send_names(&for_names, &names_store, &page_sender);
-        remove_garbage(&for_names, &names_store);
+        garbage::remove(&for_names, &names_store, &syncs);
     })?;
     let (for_values, values_store) = (Arc::clone(shared), store.clone());
     let loads = thread::Builder::new().name("redis-values".to_owned());
@@ -202,48 +201,4 @@ pub fn value(engine: &dyn Engine, load: Load) -> Result<LoadedRow, StorageError>
         meta,
         elements,
     })
-}
-
-fn remove_garbage(shared: &Shared, store: &RedisStore) {
-    let mut said = false;
-    let mut waited = GARBAGE_PAUSE;
-    while !shared.is_stopping.load(Ordering::SeqCst) {
-        if waited < GARBAGE_PAUSE {
-            waited += LOOK;
-            thread::sleep(LOOK);
-            continue;
-        }
-        waited = Duration::ZERO;
-        if let Err(error) = one_pass(shared, store)
-            && !std::mem::replace(&mut said, true)
-        {
-            tracing::warn!(%error, "rows of deleted Redis keys are not removed");
-        }
-    }
-}
-
-fn one_pass(shared: &Shared, store: &RedisStore) -> Result<(), StorageError> {
-    let mut names = Vec::new();
-    each_page(store.engine.as_ref(), &rows::garbage_prefix(), |page| {
-        names.extend(page.into_iter().map(|(key, _)| key));
-        false
-    })?;
-    for name in names {
-        let Some(prefix) = rows::garbage_of(&name) else {
-            tracing::error!("a row of garbage names no rows of Redis: it is left alone");
-            continue;
-        };
-        let mut failed = Ok(());
-        each_page(store.engine.as_ref(), prefix, |page| {
-            let mut removed = page.into_iter().map(|(key, _)| (key, None)).collect();
-            failed = store.path.append_rows(&mut removed).map(|_| ());
-            failed.is_ok() && !shared.is_stopping.load(Ordering::SeqCst)
-        })?;
-        failed?;
-        if shared.is_stopping.load(Ordering::SeqCst) {
-            return Ok(());
-        }
-        store.path.append_rows(&mut vec![(name, None)])?;
-    }
-    Ok(())
 }

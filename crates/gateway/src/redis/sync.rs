@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use manxdb_storage::Version;
 use manxdb_txn::AppendedRows;
 use parking_lot::{Condvar, Mutex};
 
@@ -16,21 +17,48 @@ const ASYNC_PAUSE: Duration = Duration::from_millis(200);
 /// How often the thread looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Rows of a round on their way to the disk.
+struct OnItsWay {
+    round: u64,
+    rows: AppendedRows,
+    /// As [`Durable::expired_until`].
+    expired_until: Option<u64>,
+}
+
+/// What is on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Durable {
+    /// All rows up to this version.
+    pub version: Version,
+    /// Rows of keys that expired up to this time were removed at or below that version.
+    pub expired_until: Option<u64>,
+}
+
 /// What the loop and the thread tell each other.
 pub struct Syncs {
-    newest: Mutex<Option<(u64, AppendedRows)>>,
+    newest: Mutex<Option<OnItsWay>>,
     bell: Condvar,
     /// The last round that is on disk.
     synced: AtomicU64,
+    durable: Mutex<Durable>,
     has_failed: AtomicBool,
     failure: Mutex<Option<String>>,
 }
 
 impl Syncs {
-    /// Rows of `round` are in the log.
-    pub fn appended(&self, round: u64, rows: AppendedRows) {
-        *self.newest.lock() = Some((round, rows));
+    /// Rows of `round` are in the log; keys that expired up to a time are removed in it and before.
+    pub fn appended(&self, round: u64, rows: AppendedRows, expired_until: Option<u64>) {
+        *self.newest.lock() = Some(OnItsWay {
+            round,
+            rows,
+            expired_until,
+        });
         self.bell.notify_one();
+    }
+
+    /// What is on disk since this process began to write.
+    pub fn durable(&self) -> Durable {
+        *self.durable.lock()
     }
 
     /// The last round that is on disk.
@@ -55,6 +83,7 @@ pub fn start(
         newest: Mutex::new(None),
         bell: Condvar::new(),
         synced: AtomicU64::new(0),
+        durable: Mutex::default(),
         has_failed: AtomicBool::new(false),
         failure: Mutex::new(None),
     });
@@ -73,14 +102,23 @@ fn run(syncs: &Syncs, shared: &Shared, store: &RedisStore, is_synced: bool) {
             }
             newest.take()
         };
-        let Some((round, rows)) = taken else {
+        let Some(taken) = taken else {
             if shared.is_stopping.load(Ordering::SeqCst) {
                 return;
             }
             continue;
         };
-        match store.path.sync_rows(&rows) {
-            Ok(()) => syncs.synced.store(round, Ordering::Release),
+        match store.path.sync_rows(&taken.rows) {
+            Ok(()) => {
+                let (version, expired_until) = (taken.rows.version(), taken.expired_until);
+                let durable = Durable {
+                    version,
+                    expired_until,
+                };
+                let before = std::mem::replace(&mut *syncs.durable.lock(), durable);
+                assert!(before.version < version, "rounds reach the disk in order");
+                syncs.synced.store(taken.round, Ordering::Release);
+            }
             Err(error) => {
                 tracing::error!(%error, "Redis writes are not on disk");
                 *syncs.failure.lock() = Some(error.to_string());

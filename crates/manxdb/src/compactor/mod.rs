@@ -97,7 +97,9 @@ fn worker(args: &WorkerArgs) -> Result<ExitCode, Fault> {
         profiles: vec![
             Arc::new(Plain),
             Arc::new(Shaped),
-            Arc::new(Versions::default()),
+            Arc::new(Versions::with_expiry(
+                manxdb_redis::keyspace::rows::expiry_of,
+            )),
         ],
         id: WorkerId(random_u64()?),
     };

@@ -35,7 +35,7 @@ pub static COMMANDS: &[CommandSpec] = &[
     ),
     data(
         ("restore", -4),
-        Flags::WRITE.and(Flags::DENYOOM),
+        Flags::WRITE.and(Flags::DENYOOM).and(Flags::NO_VALUE),
         Keys::ONE,
         Group::Generic,
         (

@@ -170,12 +170,12 @@ pub fn hrandfield(context: &mut Context<'_>, command: &Command) -> Answer {
     };
     let places = scan::choices(&mut random, hash.len(), count)?;
     let chosen = places.into_iter().filter_map(|place| hash.at(place));
-    Ok(Reply::Array(if with_values {
-        let both = |(field, value): (&[u8], &[u8])| [Reply::bulk(field), Reply::bulk(value)];
-        chosen.flat_map(both).collect()
+    Ok(if with_values {
+        let both = |(field, value): (&[u8], &[u8])| (Reply::bulk(field), Reply::bulk(value));
+        Reply::Pairs(chosen.map(both).collect())
     } else {
-        chosen.map(|(field, _)| Reply::bulk(field)).collect()
-    }))
+        Reply::Array(chosen.map(|(field, _)| Reply::bulk(field)).collect())
+    })
 }
 
 pub fn hscan(context: &mut Context<'_>, command: &Command) -> Answer {

@@ -9,13 +9,19 @@ pub struct RowWrite {
     pub value: Option<Vec<u8>>,
 }
 
+impl RowWrite {
+    /// The database and key that it is the row of, if it is a key's.
+    #[must_use]
+    pub fn touched(&self) -> Option<(usize, &[u8])> {
+        super::rows::split_meta_key(&self.key)
+    }
+}
+
 /// The rows that one command wrote. They are applied together or not at all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Effects {
     /// The rows; a later one of the same key wins.
     pub rows: Vec<RowWrite>,
-    /// Which keys were changed, by database.
-    pub touched: Vec<(usize, Box<[u8]>)>,
 }
 
 impl Effects {
@@ -25,9 +31,13 @@ impl Effects {
         self.rows.is_empty()
     }
 
+    /// Which keys were changed, by database: the row of each is among the rows.
+    pub fn touched(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        self.rows.iter().filter_map(RowWrite::touched)
+    }
+
     /// Adds what a later command wrote.
     pub fn append(&mut self, mut later: Self) {
         self.rows.append(&mut later.rows);
-        self.touched.append(&mut later.touched);
     }
 }

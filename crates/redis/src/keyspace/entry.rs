@@ -92,15 +92,8 @@ impl Entry {
             .is_some_and(|pending| !pending.in_rows && !self.value.is_small())
     }
 
-    /// Writes its row, and those of elements that changed.
-    pub(super) fn write_rows(
-        &mut self,
-        row: Vec<u8>,
-        db: usize,
-        epoch: u32,
-        key: &[u8],
-        out: &mut Vec<RowWrite>,
-    ) {
+    /// Writes its row, whose key is `row`, and those of elements that changed.
+    pub(super) fn write_rows(&mut self, row: Vec<u8>, out: &mut Vec<RowWrite>) {
         let needs_all = self.needs_generation();
         if let Some(pending) = self.value.pending_mut() {
             pending.in_rows |= needs_all;
@@ -110,14 +103,16 @@ impl Entry {
             !in_rows || self.generation > 0,
             "elements have rows under a generation"
         );
+        let elements_of = in_rows.then(|| rows::split_meta(&row)).flatten();
+        let prefix = elements_of
+            .map(|(db, epoch, key)| rows::element_prefix(db, epoch, key, self.generation));
         out.push(RowWrite {
             key: row,
             value: Some(rows::encode_meta(self)),
         });
-        if !in_rows {
+        let Some(prefix) = prefix else {
             return;
-        }
-        let prefix = rows::element_prefix(db, epoch, key, self.generation);
+        };
         let under = |sub: &[u8]| [&prefix[..], sub].concat();
         if needs_all {
             self.value.each_element(&mut |sub, value| {

@@ -25,6 +25,11 @@ impl Expiring {
         }
     }
 
+    /// The earliest one, stale or not.
+    pub fn first(&self) -> Option<u64> {
+        self.heap.peek().map(|Reverse((at, _, _))| *at)
+    }
+
     /// The earliest one that is at or before `now`.
     pub fn pop_due(&mut self, now: u64) -> Option<Due> {
         let Reverse((at, _, _)) = self.heap.peek()?;

@@ -43,6 +43,18 @@ struct Database {
     entries: Map<Box<[u8]>, Entry>,
 }
 
+/// A key that a command touched.
+#[derive(Debug)]
+struct Touched {
+    /// The key of its row.
+    row: Vec<u8>,
+    /// Where it was in the order of keys, which a removal changes.
+    place: usize,
+}
+
+/// A place that no key has.
+const NOWHERE: usize = usize::MAX;
+
 /// All databases.
 #[derive(Debug)]
 pub struct Keyspace {
@@ -50,8 +62,8 @@ pub struct Keyspace {
     /// The generation given last, and the last that is reserved in the store.
     generation: u64,
     reserved: u64,
-    /// Row keys of what the command touched, and other rows it wrote.
-    touched: Vec<Vec<u8>>,
+    /// What the command touched, and other rows it wrote.
+    touched: Vec<Touched>,
     written: Vec<RowWrite>,
     expiring: Expiring,
     /// Bytes taken, roughly; and how many values are only in the store.
@@ -130,18 +142,26 @@ impl Keyspace {
 
     /// The entry of `key`, unless there is none or its time is over.
     pub fn find(&mut self, db: usize, key: &[u8]) -> Option<&mut Entry> {
+        let place = self.find_place(db, key)?;
+        self.entry_at(db, place)
+    }
+
+    /// Where [`Keyspace::find`] finds an entry, until a key is removed.
+    pub(crate) fn find_place(&mut self, db: usize, key: &[u8]) -> Option<usize> {
         let now = self.now;
         let place = self.databases[db].entries.get_index_of(key)?;
-        let is_over = self.databases[db].entries[place].is_over(now);
-        if is_over {
+        if self.databases[db].entries[place].is_over(now) {
             self.statistics.expired += 1;
             self.remove(db, key);
             return None;
         }
-        self.databases[db]
-            .entries
-            .get_index_mut(place)
-            .map(|(_, entry)| entry)
+        Some(place)
+    }
+
+    /// The entry at a place that [`Keyspace::find_place`] gave.
+    pub(crate) fn entry_at(&mut self, db: usize, place: usize) -> Option<&mut Entry> {
+        let found = self.databases[db].entries.get_index_mut(place);
+        found.map(|(_, entry)| entry)
     }
 
     /// The entry of `key` as it is, its time over or not.
@@ -152,34 +172,35 @@ impl Keyspace {
 
     /// As [`Keyspace::find`], counted as a hit or a miss.
     pub fn look_up(&mut self, db: usize, key: &[u8]) -> Option<&mut Entry> {
-        let is_there = self.find(db, key).is_some();
-        if is_there {
-            self.statistics.hits += 1;
-        } else {
+        let Some(place) = self.find_place(db, key) else {
             self.statistics.misses += 1;
             return None;
-        }
-        self.databases[db].entries.get_mut(key)
+        };
+        self.statistics.hits += 1;
+        self.entry_at(db, place)
     }
 
     /// Puts `value` under `key`, without an expiry, in place of what was there.
     pub fn put(&mut self, db: usize, key: &[u8], value: Value) -> &mut Entry {
-        self.let_go_of_elements(db, key);
-        self.touch(db, key);
+        let place = self.put_at(db, key, value);
+        &mut self.databases[db].entries[place]
+    }
+
+    /// As [`Keyspace::put`]: where it is, until a key is removed.
+    pub(crate) fn put_at(&mut self, db: usize, key: &[u8], value: Value) -> usize {
         let entry = Entry::new(value);
-        let place = match self.databases[db].entries.get_index_of(key) {
+        let entries = &mut self.databases[db].entries;
+        let place = match entries.get_index_of(key) {
             Some(place) => {
-                let known = &mut self.databases[db].entries[place];
-                let before = std::mem::replace(known, entry);
+                let before = std::mem::replace(&mut entries[place], entry);
+                self.let_go_of_elements(db, key, before.generation);
                 self.forget_counted(before.counted_as());
                 place
             }
-            None => {
-                let entries = &mut self.databases[db].entries;
-                entries.insert_full(key.into(), entry).0
-            }
+            None => entries.insert_full(key.into(), entry).0,
         };
-        &mut self.databases[db].entries[place]
+        self.touch_at(db, key, place);
+        place
     }
 
     /// Puts a whole entry under `key`, as RENAME and COPY do.
@@ -196,8 +217,8 @@ impl Keyspace {
 
     /// Removes `key`; the entry that was there.
     pub fn remove(&mut self, db: usize, key: &[u8]) -> Option<Entry> {
-        self.let_go_of_elements(db, key);
         let entry = self.databases[db].entries.swap_remove(key)?;
+        self.let_go_of_elements(db, key, entry.generation);
         self.forget_counted(entry.counted_as());
         self.touch(db, key);
         Some(entry)
@@ -215,26 +236,26 @@ impl Keyspace {
         }
     }
 
-    /// Elements of a large object stay in the store until a pass in the background: a row says
-    /// which.
-    fn let_go_of_elements(&mut self, db: usize, key: &[u8]) {
-        let Some(entry) = self.databases[db].entries.get_mut(key) else {
-            return;
-        };
-        if entry.generation == 0 {
-            return;
+    /// Elements of a large object stay in the store until a compaction or a pass in the background: a
+    /// row says which.
+    fn let_go_of_elements(&mut self, db: usize, key: &[u8], generation: u64) {
+        if generation > 0 {
+            let epoch = self.databases[db].epoch;
+            let prefix = rows::element_prefix(db, epoch, key, generation);
+            self.written.push(rows::garbage(&prefix));
         }
-        let epoch = self.databases[db].epoch;
-        let generation = self.databases[db].entries[key].generation;
-        let prefix = rows::element_prefix(db, epoch, key, generation);
-        self.written.push(rows::garbage(&prefix));
     }
 
     /// Says that `key` was changed by the running command.
     pub fn touch(&mut self, db: usize, key: &[u8]) {
+        self.touch_at(db, key, NOWHERE);
+    }
+
+    /// As [`Keyspace::touch`], where it was found.
+    pub(crate) fn touch_at(&mut self, db: usize, key: &[u8], place: usize) {
         let row = rows::meta_key(db, self.databases[db].epoch, key);
-        if self.touched.last() != Some(&row) {
-            self.touched.push(row);
+        if self.touched.last().is_none_or(|last| last.row != row) {
+            self.touched.push(Touched { row, place });
         }
     }
 
@@ -262,6 +283,15 @@ impl Keyspace {
             }
         }
         true
+    }
+
+    /// No key has an expiry at or before this time, in milliseconds since 1970: what had one was
+    /// removed, and the removal is in the effects of a command. `None` while not all names are known.
+    #[must_use]
+    pub fn expired_until(&self) -> Option<u64> {
+        let before_first = self.expiring.first().map(|at| at.saturating_sub(1));
+        let until = before_first.map_or(self.now, |before| before.min(self.now));
+        self.is_complete.then_some(until)
     }
 
     /// Number of keys of a database, those whose time is over but not noticed included.
@@ -300,7 +330,7 @@ impl Keyspace {
             self.forget_counted(entry.counted_as());
         }
         self.touched
-            .retain(|row| rows::database_of(row) != Some(db));
+            .retain(|touched| rows::database_of(&touched.row) != Some(db));
         self.written.push(rows::epoch(db, before.wrapping_add(1)));
         self.written.extend(rows::epoch_garbage(db, before));
     }
@@ -357,66 +387,69 @@ impl Keyspace {
 
     /// Ends a command: the rows of all it touched, as they are now.
     pub fn finish(&mut self) -> Effects {
-        if self.touched.is_empty() && self.written.is_empty() {
-            return Effects::default();
-        }
-        let touched = std::mem::take(&mut self.touched);
-        let mut effects = Effects {
-            rows: std::mem::take(&mut self.written),
-            touched: Vec::with_capacity(touched.len()),
-        };
-        for row in touched {
-            self.write_rows(row, &mut effects);
-        }
-        // Garbage that was noted on the way.
-        effects.rows.append(&mut self.written);
+        let mut effects = Effects::default();
+        self.finish_into(&mut effects);
         effects
     }
 
-    fn write_rows(&mut self, row: Vec<u8>, effects: &mut Effects) {
+    /// As [`Keyspace::finish`], behind what `effects` has.
+    pub(crate) fn finish_into(&mut self, effects: &mut Effects) {
+        // Those on the way, garbage and the like, then those of keys.
+        effects.rows.append(&mut self.written);
+        let mut touched = std::mem::take(&mut self.touched);
+        for one in touched.drain(..) {
+            self.write_rows(one, effects);
+        }
+        effects.rows.append(&mut self.written);
+        // Its memory is used again.
+        self.touched = touched;
+    }
+
+    fn write_rows(&mut self, touched: Touched, effects: &mut Effects) {
+        let Touched { row, place } = touched;
         let Some((db, key)) = rows::split_meta_key(&row) else {
             return;
         };
-        effects.touched.push((db, key.into()));
-        let epoch = self.databases[db].epoch;
-        let is_empty = match self.databases[db].entries.get(key) {
-            None => {
-                if !self.is_complete {
-                    self.gone.insert(row.clone());
-                }
-                effects.rows.push(RowWrite {
-                    key: row,
-                    value: None,
-                });
-                return;
-            }
-            Some(entry) => entry.value.is_empty_collection(),
+        let entries = &self.databases[db].entries;
+        let is_there = entries
+            .get_index(place)
+            .is_some_and(|(found, _)| **found == *key);
+        let place = if is_there {
+            Some(place)
+        } else {
+            entries.get_index_of(key)
         };
-        if is_empty {
-            let key: Box<[u8]> = key.into();
-            self.remove(db, &key);
+        let Some(place) = place else {
+            return self.write_removal(row, effects);
+        };
+        if entries[place].value.is_empty_collection() {
+            self.remove(db, key);
             self.touched.clear();
-            if !self.is_complete {
-                self.gone.insert(row.clone());
-            }
-            effects.rows.push(RowWrite {
-                key: row,
-                value: None,
-            });
-            return;
+            return self.write_removal(row, effects);
         }
-        let key: Box<[u8]> = key.into();
-        if self.databases[db].entries[&key].needs_generation() {
-            self.let_go_of_elements(db, &key);
+        if entries[place].needs_generation() {
+            let before = entries[place].generation;
+            self.let_go_of_elements(db, key, before);
             let generation = self.next_generation(effects);
-            self.databases[db].entries[&key].generation = generation;
+            self.databases[db].entries[place].generation = generation;
         }
-        let entry = &mut self.databases[db].entries[&key];
-        entry.write_rows(row, db, epoch, &key, &mut effects.rows);
-        let bytes = key.len() + entry.bytes();
+        let key_bytes = key.len();
+        let entry = &mut self.databases[db].entries[place];
+        entry.write_rows(row, &mut effects.rows);
+        let bytes = key_bytes + entry.bytes();
         self.kinds[entry.value.kind().place()] += u64::from(entry.counted == 0);
         self.memory = self.memory - entry.counted + bytes;
         entry.counted = bytes;
+    }
+
+    fn write_removal(&mut self, row: Vec<u8>, effects: &mut Effects) {
+        if !self.is_complete {
+            self.gone.insert(row.clone());
+        }
+        effects.rows.push(RowWrite {
+            key: row,
+            value: None,
+        });
     }
 
     fn next_generation(&mut self, effects: &mut Effects) -> u64 {

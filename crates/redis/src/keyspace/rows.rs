@@ -16,7 +16,8 @@
 //! or their number, are its last ID, its largest deleted ID and the number of entries ever added.
 //!
 //! A key's rows of an older epoch or generation are seen by nobody. A garbage row, written in
-//! the batch that made them so, names them for the pass that removes them.
+//! the batch that made them so, names them for compactions that drop them and for the pass that
+//! removes them.
 
 use super::effects::RowWrite;
 use super::entry::Entry;
@@ -182,6 +183,15 @@ pub fn epoch(db: usize, epoch: u32) -> RowWrite {
     }
 }
 
+/// The database that begins an epoch with a row of this key.
+#[must_use]
+pub fn begun_epoch(row: &[u8]) -> Option<usize> {
+    match row {
+        [SPACE, EPOCH, db] => Some(usize::from(*db)),
+        _ => None,
+    }
+}
+
 /// The key of the row of reserved generations.
 #[must_use]
 pub fn reserved_key() -> Vec<u8> {
@@ -201,7 +211,14 @@ pub fn reserved(last: u64) -> RowWrite {
 #[must_use]
 pub fn encode_meta(entry: &Entry) -> Vec<u8> {
     let in_rows = entry.value.pending().is_some_and(|pending| pending.in_rows);
-    let mut out = Vec::with_capacity(24 + entry.value.payload_bytes());
+    let expiry_bytes = if entry.expires > 0 { 8 } else { 0 };
+    let body_bytes = match &entry.value {
+        Value::Str(bytes) => bytes.len(),
+        _ if in_rows => 24,
+        collection => collection.payload_bytes() + 8 * collection.elements(),
+    };
+    // For most rows the memory that they take as long as the store has them.
+    let mut out = Vec::with_capacity(2 + expiry_bytes + body_bytes);
     let mut flags = entry.value.kind() as u8;
     flags |= if entry.expires > 0 { HAS_EXPIRY } else { 0 };
     flags |= if in_rows { IN_ROWS } else { 0 };
@@ -276,6 +293,20 @@ pub fn decode_meta(value: &[u8]) -> Option<Entry> {
     (!entry.value.is_empty_collection()).then_some(entry)
 }
 
+/// When a key that is one row expires, told from its row, in milliseconds since 1970. `None` without an
+/// expiry, where elements have rows of their own, and for bytes that this version did not write.
+/// Compactions drop what has expired by it ([`meta_prefix`] is the space), here and at workers: a
+/// change of what it answers needs another name of the filter in the storage crate.
+#[must_use]
+pub fn expiry_of(value: &[u8]) -> Option<u64> {
+    let [FORMAT, flags, rest @ ..] = value else {
+        return None;
+    };
+    let is_known = flags & !(KIND_MASK | HAS_EXPIRY) == 0 && flags & HAS_EXPIRY != 0;
+    let at = rest.first_chunk::<8>().filter(|_| is_known)?;
+    Some(u64::from_be_bytes(*at)).filter(|at| *at > 0)
+}
+
 /// What the row of a large object of this type has before the number of elements.
 #[must_use]
 pub fn head_told(kind: Kind, value: &[u8]) -> Option<&[u8]> {
@@ -314,6 +345,7 @@ mod tests {
         fn no_bytes_make_reading_rows_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = decode_meta(&bytes);
             let _ = decode_meta(&[&[FORMAT, 3][..], &bytes].concat());
+            let _ = expiry_of(&[&[FORMAT, HAS_EXPIRY][..], &bytes].concat());
             let _ = split_meta(&bytes);
             let _ = garbage_of(&bytes);
         }
@@ -327,6 +359,18 @@ mod tests {
             let elsewhere = element_prefix(0, 0, &other, 7);
             prop_assert_eq!(elsewhere.starts_with(&prefix), one == other);
         }
+    }
+
+    #[test]
+    fn the_expiry_of_a_key_of_one_row_is_told_from_its_row() {
+        let mut entry = Entry::new(Value::Str(b"value".to_vec()));
+        assert_eq!(expiry_of(&encode_meta(&entry)), None);
+        entry.expires = 77;
+        let row = encode_meta(&entry);
+        assert_eq!(expiry_of(&row), Some(77));
+        assert_eq!(expiry_of(&row[..9]), None);
+        let in_rows = [&[FORMAT, row[1] | IN_ROWS], &row[2..]].concat();
+        assert_eq!(expiry_of(&in_rows), None);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Bytes from a client into commands.
 
+use std::borrow::Cow;
+
 use crate::command::Command;
 
 /// What a client may send.
@@ -31,7 +33,13 @@ impl Limits {
 /// Bytes that are no command. The connection ends with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("ERR Protocol error: {0}")]
-pub struct ProtocolError(pub &'static str);
+pub struct ProtocolError(pub Cow<'static, str>);
+
+impl ProtocolError {
+    const fn text(text: &'static str) -> Self {
+        Self(Cow::Borrowed(text))
+    }
+}
 
 /// Where the decoder stands in a command that has not come whole. Bytes are looked at once.
 #[derive(Debug, Default)]
@@ -71,11 +79,13 @@ impl Decoder {
                         }
                         let count = usize::try_from(count).unwrap_or(usize::MAX);
                         if count > limits.arguments {
-                            return Err(if limits.arguments == Limits::STRANGER.arguments {
-                                ProtocolError("unauthenticated multibulk length")
+                            let is_stranger = limits.arguments == Limits::STRANGER.arguments;
+                            let unknown = "unauthenticated multibulk length";
+                            return Err(ProtocolError::text(if is_stranger {
+                                unknown
                             } else {
                                 ARRAY
-                            });
+                            }));
                         }
                         self.missing = count;
                         self.is_inside = true;
@@ -110,18 +120,24 @@ impl Decoder {
                 match input.get(at) {
                     None => return Ok((at, false)),
                     Some(b'$') => {}
-                    Some(_) => return Err(ProtocolError("expected '$'")),
+                    Some(byte) => {
+                        let got = if byte.is_ascii_control() { b' ' } else { *byte };
+                        let why = format!("expected '$', got '{}'", char::from(got));
+                        return Err(ProtocolError(Cow::Owned(why)));
+                    }
                 }
                 let Some((bytes, next)) = length(input, at, limits, BULK)? else {
                     return Ok((at, false));
                 };
-                let bytes = usize::try_from(bytes).map_err(|_| BULK)?;
+                let bytes = usize::try_from(bytes).map_err(|_| ProtocolError::text(BULK))?;
                 if bytes > limits.bulk_bytes {
-                    return Err(if limits.bulk_bytes == Limits::STRANGER.bulk_bytes {
-                        ProtocolError("unauthenticated bulk length")
+                    let is_stranger = limits.bulk_bytes == Limits::STRANGER.bulk_bytes;
+                    let unknown = "unauthenticated bulk length";
+                    return Err(ProtocolError::text(if is_stranger {
+                        unknown
                     } else {
                         BULK
-                    });
+                    }));
                 }
                 at = next;
                 bytes
@@ -138,21 +154,21 @@ impl Decoder {
     }
 }
 
-const ARRAY: ProtocolError = ProtocolError("invalid multibulk length");
-const BULK: ProtocolError = ProtocolError("invalid bulk length");
+const ARRAY: &str = "invalid multibulk length";
+const BULK: &str = "invalid bulk length";
 
 /// The number behind the marker at `at`, and where its line ends.
 fn length(
     input: &[u8],
     at: usize,
     limits: &Limits,
-    wrong: ProtocolError,
+    wrong: &'static str,
 ) -> Result<Option<(i64, usize)>, ProtocolError> {
     let rest = &input[at + 1..];
     let looked_at = &rest[..rest.len().min(limits.line_bytes)];
     let Some(end) = looked_at.iter().position(|&byte| byte == b'\r') else {
         return if rest.len() >= limits.line_bytes {
-            Err(ProtocolError(if wrong == ARRAY {
+            Err(ProtocolError::text(if wrong == ARRAY {
                 "too big mbulk count string"
             } else {
                 "too big bulk count string"
@@ -166,7 +182,7 @@ fn length(
     }
     match crate::number::integer(&rest[..end]) {
         Some(number) => Ok(Some((number, at + 1 + end + 2))),
-        None => Err(wrong),
+        None => Err(ProtocolError::text(wrong)),
     }
 }
 
@@ -186,7 +202,7 @@ fn inline(
         let looked_at = &rest[..rest.len().min(limits.line_bytes)];
         let Some(end) = looked_at.iter().position(|&byte| byte == b'\n') else {
             return if rest.len() >= limits.line_bytes {
-                Err(ProtocolError("too big inline request"))
+                Err(ProtocolError::text("too big inline request"))
             } else {
                 Ok((at, false))
             };
@@ -194,7 +210,7 @@ fn inline(
         let line = &rest[..end];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         command.clear();
-        words(line, command).ok_or(ProtocolError("unbalanced quotes in request"))?;
+        words(line, command).ok_or(ProtocolError::text("unbalanced quotes in request"))?;
         at += end + 1;
         if !command.is_empty() {
             return Ok((at, true));
@@ -334,7 +350,7 @@ mod tests {
         let error = decoder.decode(b"*11\r\n", &Limits::STRANGER, &mut command);
         assert_eq!(
             error,
-            Err(ProtocolError("unauthenticated multibulk length"))
+            Err(ProtocolError::text("unauthenticated multibulk length"))
         );
     }
 

@@ -191,13 +191,13 @@ impl Functions {
         (self.libraries.len(), functions.sum())
     }
 
-    /// The script whose function `name` is called, and whether it may write.
+    /// The script whose function `name` is called, in any case, and whether it may write.
     pub fn find(&self, name: &str) -> Option<Script> {
         self.libraries().find_map(|library| {
             let mut functions = library.functions.iter();
-            let function = functions.find(|function| function.name == name)?;
+            let function = functions.find(|function| function.name.eq_ignore_ascii_case(name))?;
             Some(Script {
-                title: name.into(),
+                title: function.name.as_str().into(),
                 flags: function.flags,
                 ..library.script.clone()
             })
@@ -234,7 +234,10 @@ impl Functions {
         let others = self.libraries().filter(|other| other.name != library.name);
         let theirs = others.flat_map(|other| &other.functions);
         let mut names = theirs.map(|function| function.name.as_str());
-        names.find(|name| library.functions.iter().any(|one| one.name == *name))
+        names.find(|name| {
+            let mut own = library.functions.iter();
+            own.any(|one| one.name.eq_ignore_ascii_case(name))
+        })
     }
 
     /// Removes a library; whether it was there.

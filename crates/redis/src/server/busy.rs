@@ -34,7 +34,14 @@ impl Server {
         match spec.name {
             "function" if command.is_word(1, "STATS") => super::scripting::stats(self, stamp),
             "script" | "function" if command.is_word(1, "KILL") => Reply::from(self.kill_script()),
-            "auth" | "hello" | "quit" | "reset" => {
+            // What was queued is not run, and EXEC says so.
+            "exec" => match self.take_transaction(id) {
+                Some(_) => Reply::error(format!(
+                    "EXECABORT Transaction discarded because of: {BUSY}"
+                )),
+                None => self.refuse(id, BUSY),
+            },
+            "auth" | "hello" | "quit" | "reset" | "multi" | "discard" | "watch" | "unwatch" => {
                 let (reply, effects) = self.run(id, spec, command, stamp, &mut NoHost);
                 assert!(effects.is_empty(), "a connection began by writing");
                 reply

@@ -20,6 +20,15 @@ pub(super) struct Transaction {
     pub is_broken: bool,
 }
 
+/// A key that a connection watches.
+#[derive(Debug, Clone)]
+pub(super) struct Watched {
+    /// With its database.
+    pub key: (usize, Box<[u8]>),
+    /// It was there when the watch began: FLUSHALL changes it.
+    pub was_there: bool,
+}
+
 /// What the server knows of a connection.
 #[derive(Debug)]
 pub(super) struct Client {
@@ -32,7 +41,7 @@ pub(super) struct Client {
     /// Who it is, once it said so.
     pub user: Option<String>,
     pub transaction: Option<Transaction>,
-    pub watched: Vec<(usize, Box<[u8]>)>,
+    pub watched: Vec<Watched>,
     /// A watched key was changed.
     pub is_outdated: bool,
     pub channels: BTreeSet<Vec<u8>>,
@@ -153,11 +162,7 @@ pub fn client(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandEr
         }
         (b"SETINFO", 4) => set_info(call, command),
         (b"INFO", 2) => Ok(Reply::Verbatim(call.client().describe(id, now))),
-        (b"LIST", 2..) => {
-            let all = call.server.clients.iter();
-            let lines: String = all.map(|(id, client)| client.describe(*id, now)).collect();
-            Ok(Reply::Verbatim(lines))
-        }
+        (b"LIST", 2..) => list(call, command),
         (b"KILL", 3..) => kill(call, command),
         (b"REPLY", 3) => reply_mode(call, command),
         (b"UNBLOCK", 3..=4) => unblock(call, command),
@@ -167,9 +172,46 @@ pub fn client(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandEr
         }
         (b"TRACKING", 3..) if command.is_word(2, "OFF") => Ok(Reply::OK),
         (b"TRACKING", 3..) => Err(CommandError::text("ERR CLIENT TRACKING is not supported")),
-        (b"TRACKINGINFO" | b"GETREDIR" | b"CACHING", _) => Ok(Reply::Integer(-1)),
+        (b"TRACKINGINFO", 2) => Ok(Reply::Map(vec![
+            (Reply::bulk("flags"), Reply::Set(vec![Reply::bulk("off")])),
+            (Reply::bulk("redirect"), Reply::Integer(-1)),
+            (Reply::bulk("prefixes"), Reply::Array(Vec::new())),
+        ])),
+        (b"GETREDIR", 2) => Ok(Reply::Integer(-1)),
         _ => Err(wrong()),
     }
+}
+
+/// CLIENT LIST, of all or of those that are asked for.
+fn list(call: &Call<'_>, command: &Command) -> Result<Reply, CommandError> {
+    let mut shown: Vec<_> = call.server.clients.iter().collect();
+    if command.len() == 4 && command.is_word(2, "TYPE") {
+        let kind = command.arg(3).to_ascii_lowercase();
+        let is_pubsub = match kind.as_slice() {
+            b"normal" => Some(false),
+            b"pubsub" => Some(true),
+            b"master" | b"replica" | b"slave" => None,
+            _ => {
+                let kind = String::from_utf8_lossy(command.arg(3));
+                return Err(CommandError::new(format!(
+                    "ERR Unknown client type '{kind}'"
+                )));
+            }
+        };
+        shown.retain(|(_, client)| is_pubsub == Some(client.subscriptions() > 0));
+    } else if command.len() > 3 && command.is_word(2, "ID") {
+        let ids = command.args_from(3).map(number::integer);
+        let ids: Option<Vec<i64>> = ids.collect();
+        let ids = ids.ok_or(CommandError::text("ERR Invalid client ID"))?;
+        shown.retain(|(id, _)| ids.contains(&id.0.cast_signed()));
+    } else if command.len() > 2 {
+        return Err(CommandError::SYNTAX);
+    }
+    shown.sort_unstable_by_key(|(id, _)| **id);
+    let now = call.stamp.now_millis;
+    let lines = shown.into_iter();
+    let lines = lines.map(|(id, client)| client.describe(*id, now));
+    Ok(Reply::Verbatim(lines.collect()))
 }
 
 fn set_info(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandError> {

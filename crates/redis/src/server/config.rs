@@ -1,5 +1,7 @@
 //! Settings, and what CONFIG calls them.
 
+use std::collections::BTreeMap;
+
 /// What a server is set to.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -23,6 +25,45 @@ pub struct Settings {
     pub run_id: String,
     /// The version of ManxDB.
     pub version: &'static str,
+    /// Settings of Redis's that change nothing here, by name, as they were set.
+    pub layouts: BTreeMap<&'static str, String>,
+}
+
+/// Settings that say how Redis lays values out and when it tidies up, and what they are at first: they
+/// are taken and shown, and change nothing here.
+pub(super) const LAYOUTS: &[(&str, &str)] = &[
+    ("activerehashing", "yes"),
+    ("hash-max-listpack-entries", "128"),
+    ("hash-max-listpack-value", "64"),
+    ("hash-max-ziplist-entries", "128"),
+    ("hash-max-ziplist-value", "64"),
+    ("hll-sparse-max-bytes", "3000"),
+    ("hz", "10"),
+    ("lazyfree-lazy-eviction", "yes"),
+    ("lazyfree-lazy-expire", "yes"),
+    ("lazyfree-lazy-server-del", "yes"),
+    ("lazyfree-lazy-user-del", "yes"),
+    ("lazyfree-lazy-user-flush", "yes"),
+    ("list-compress-depth", "0"),
+    ("list-max-listpack-size", "128"),
+    ("list-max-ziplist-size", "128"),
+    ("set-max-intset-entries", "512"),
+    ("set-max-listpack-entries", "128"),
+    ("set-max-listpack-value", "64"),
+    ("stream-node-max-bytes", "4096"),
+    ("stream-node-max-entries", "100"),
+    ("zset-max-listpack-entries", "128"),
+    ("zset-max-listpack-value", "64"),
+    ("zset-max-ziplist-entries", "128"),
+    ("zset-max-ziplist-value", "64"),
+];
+
+/// Whether `value` may take the place of `first`: a word for a word, a number for a number.
+fn is_alike(first: &str, value: &str) -> bool {
+    match first {
+        "yes" | "no" => matches!(value, "yes" | "no"),
+        _ => value.parse::<i64>().is_ok(),
+    }
 }
 
 impl Default for Settings {
@@ -38,11 +79,23 @@ impl Default for Settings {
             port: 6379,
             run_id: "0".repeat(40),
             version: env!("CARGO_PKG_VERSION"),
+            layouts: BTreeMap::new(),
         }
     }
 }
 
 impl Settings {
+    /// Takes a setting of [`LAYOUTS`]; `None` when it is none, else whether its value may be taken.
+    pub(super) fn set_layout(&mut self, name: &str, value: &[u8]) -> Option<bool> {
+        let (name, first) = LAYOUTS.iter().find(|(known, _)| *known == name)?;
+        let value = std::str::from_utf8(value).unwrap_or_default();
+        let is_taken = is_alike(first, value);
+        if is_taken {
+            self.layouts.insert(name, value.to_owned());
+        }
+        Some(is_taken)
+    }
+
     /// What CONFIG GET shows.
     pub(super) fn shown(&self) -> Vec<(&'static str, String)> {
         let fixed = [
@@ -55,19 +108,12 @@ impl Settings {
             ("tcp-keepalive", "300"),
             ("notify-keyspace-events", ""),
             ("maxclients", "10000"),
-            ("lazyfree-lazy-user-del", "yes"),
-            ("lazyfree-lazy-user-flush", "yes"),
-            ("hash-max-listpack-entries", "128"),
-            ("hash-max-listpack-value", "64"),
-            ("list-max-listpack-size", "128"),
-            ("set-max-intset-entries", "512"),
-            ("set-max-listpack-entries", "128"),
-            ("zset-max-listpack-entries", "128"),
-            ("zset-max-listpack-value", "64"),
-            ("stream-node-max-entries", "100"),
-            ("stream-node-max-bytes", "4096"),
         ];
         let mut shown: Vec<_> = fixed.map(|(name, value)| (name, value.to_owned())).into();
+        shown.extend(LAYOUTS.iter().map(|(name, first)| {
+            let value = self.layouts.get(name).map_or(*first, String::as_str);
+            (*name, value.to_owned())
+        }));
         let fsync = if self.is_synced { "always" } else { "everysec" };
         shown.push(("appendfsync", fsync.to_owned()));
         shown.push(("maxmemory", self.memory_bytes.to_string()));

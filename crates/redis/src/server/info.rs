@@ -165,6 +165,12 @@ fn set_config(call: &mut Call<'_>, command: &Command) -> Answer {
                 "ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"
             ))
         };
+        if let Some(is_taken) = settings.set_layout(&name, value) {
+            if !is_taken {
+                return Err(refused("argument couldn't be parsed"));
+            }
+            continue;
+        }
         match name.as_str() {
             "maxmemory" => {
                 let bytes = number::integer(value).and_then(|bytes| usize::try_from(bytes).ok());

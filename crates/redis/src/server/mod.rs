@@ -9,6 +9,7 @@
 //! | [`table`] | which commands there are |
 //! | [`scripting`] | EVAL, SCRIPT, FUNCTION, and a script that runs |
 //! | `busy` | what other connections are answered while a script runs |
+//! | `needs` | what of the store a command needs before it runs |
 //! | `client` | a connection's state, CLIENT |
 //! | `transaction` | MULTI, EXEC, WATCH |
 //! | `channels` | SUBSCRIBE, PUBLISH |
@@ -31,6 +32,7 @@ mod forward;
 mod hello;
 mod info;
 mod latency;
+mod needs;
 mod numbers;
 pub mod scripting;
 mod slowlog;
@@ -44,9 +46,10 @@ pub use client::ClientId;
 pub use config::Settings;
 pub use forward::{DataCall, Forward};
 pub use latency::LatencyEvent;
+pub use needs::Needs;
 pub use numbers::{NUMBERS, Number, Outside};
 pub use slowlog::{SlowCommand, SlowLog, Split};
-pub use state::{Handled, Needs, Server};
+pub use state::{Handled, Server};
 pub use waiting::timeout_reply;
 
 use crate::spec::{Flags, Group, Keys};

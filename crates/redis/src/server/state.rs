@@ -32,23 +32,12 @@ pub struct Handled {
     pub effects: Effects,
 }
 
-/// What must be there before a command runs.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Needs {
-    /// Nothing: it can run now.
-    Nothing,
-    /// Values that are only in the store.
-    Values(Vec<Load>),
-    /// The names of all keys.
-    AllNames,
-}
-
 /// Keyspace, connections and what they share.
 pub struct Server {
     /// All keys.
     pub keyspace: Keyspace,
     pub(super) settings: Settings,
-    pub(super) clients: BTreeMap<ClientId, Client>,
+    pub(super) clients: HashMap<ClientId, Client, foldhash::fast::RandomState>,
     pub(super) users: Users,
     pub(super) channels: Channels,
     pub(super) waiting: Waiting,
@@ -83,7 +72,7 @@ impl Server {
             keyspace,
             users: Users::new(settings.password.as_deref()),
             settings,
-            clients: BTreeMap::new(),
+            clients: HashMap::default(),
             channels: Channels::default(),
             waiting: Waiting::default(),
             watchers: HashMap::new(),
@@ -176,60 +165,6 @@ impl Server {
             .is_some_and(|client| client.is_waiting)
     }
 
-    /// What must be there before `command` runs.
-    #[must_use]
-    pub fn needs(&self, id: ClientId, command: &Command) -> Needs {
-        if self.keyspace.has_all_values() {
-            return Needs::Nothing;
-        }
-        let Some(client) = self.clients.get(&id) else {
-            return Needs::Nothing;
-        };
-        let mut needed = Vec::new();
-        let queued = match &client.transaction {
-            Some(open) if command.is_word(0, "EXEC") => open.queue.as_slice(),
-            Some(_) => &[],
-            None => std::slice::from_ref(command),
-        };
-        for command in queued {
-            let Some(spec) = table::find(command.name()) else {
-                continue;
-            };
-            match self.needs_of(client.db, spec, command) {
-                Needs::Nothing => {}
-                Needs::AllNames => return Needs::AllNames,
-                Needs::Values(loads) => needed.extend(loads),
-            }
-        }
-        if needed.is_empty() {
-            return Needs::Nothing;
-        }
-        Needs::Values(needed)
-    }
-
-    /// What must be there before one command runs on database `db`.
-    pub(crate) fn needs_of(&self, db: usize, spec: &CommandSpec, command: &Command) -> Needs {
-        if self.keyspace.has_all_values() {
-            return Needs::Nothing;
-        }
-        if spec.flags.has(Flags::ALL_KEYS) && !self.keyspace.is_complete() {
-            return Needs::AllNames;
-        }
-        let places = spec.keys.places(command);
-        let keys = places.into_iter().map(|place| command.arg(place));
-        let only_entry = spec.flags.has(Flags::NO_VALUE);
-        let mut needed = self.keyspace.missing(db, keys, only_entry);
-        if matches!(spec.name, "sort" | "sort_ro") {
-            let beside = crate::keys::sort::keys_beside(&self.keyspace, db, command);
-            let beside = beside.iter().map(Vec::as_slice);
-            needed.extend(self.keyspace.missing(db, beside, false));
-        }
-        if needed.is_empty() {
-            return Needs::Nothing;
-        }
-        Needs::Values(needed)
-    }
-
     /// The connection and the database it has chosen.
     pub(crate) fn database(&self, id: ClientId) -> Option<(ClientId, usize)> {
         self.clients.get(&id).map(|client| (id, client.db))
@@ -264,13 +199,27 @@ impl Server {
         stamp: Stamp,
         host: &mut dyn ScriptHost,
     ) -> Handled {
-        self.commands += 1;
         let mut effects = Effects::default();
-        let reply = self.admit_and_run(id, command, stamp, &mut effects, host);
+        let reply = self.handle_into(id, command, stamp, host, &mut effects);
+        Handled { reply, effects }
+    }
+
+    /// As [`Server::handle_in`]; what was written comes behind what `effects` has.
+    pub fn handle_into(
+        &mut self,
+        id: ClientId,
+        command: &Command,
+        stamp: Stamp,
+        host: &mut dyn ScriptHost,
+        effects: &mut Effects,
+    ) -> Reply {
+        self.commands += 1;
+        let before = effects.rows.len();
+        let reply = self.admit_and_run(id, command, stamp, effects, host);
         self.errors += u64::from(reply.is_error());
         let reply = self.by_reply_mode(id, reply);
-        self.after(&mut effects, stamp);
-        Handled { reply, effects }
+        self.after(effects, before, stamp);
+        reply
     }
 
     pub(super) fn by_reply_mode(&mut self, id: ClientId, reply: Reply) -> Reply {
@@ -314,8 +263,7 @@ impl Server {
             open.queue.push(command.clone());
             return Reply::Simple("QUEUED");
         }
-        let (reply, written) = self.run(id, spec, command, stamp, host);
-        effects.append(written);
+        let reply = self.run_into(id, spec, command, stamp, host, effects);
         if reply == Reply::Later && spec.flags.has(Flags::BLOCKING) {
             self.wait(id, spec, command, stamp);
         }
@@ -358,6 +306,17 @@ impl Server {
                 spec.name
             )));
         }
+        self.check_room(spec)?;
+        // What is queued takes memory too.
+        let is_queued = client.transaction.is_some() && !spec.flags.has(Flags::NO_MULTI);
+        if is_queued && self.is_full() {
+            return Err(CommandError::OUT_OF_MEMORY);
+        }
+        Ok(())
+    }
+
+    /// Whether disk and memory have room for what a command may write.
+    pub(super) fn check_room(&self, spec: &CommandSpec) -> Result<(), CommandError> {
         if let Some(why) = &self.refusal
             && spec.flags.has(Flags::WRITE)
         {
@@ -380,6 +339,20 @@ impl Server {
         stamp: Stamp,
         host: &mut dyn ScriptHost,
     ) -> (Reply, Effects) {
+        let mut effects = Effects::default();
+        let reply = self.run_into(id, spec, command, stamp, host, &mut effects);
+        (reply, effects)
+    }
+
+    fn run_into(
+        &mut self,
+        id: ClientId,
+        spec: &'static CommandSpec,
+        command: &Command,
+        stamp: Stamp,
+        host: &mut dyn ScriptHost,
+        effects: &mut Effects,
+    ) -> Reply {
         match spec.run {
             Run::Data(run) => {
                 let db = self.clients.get(&id).map_or(0, |client| client.db);
@@ -391,7 +364,8 @@ impl Server {
                     stamp,
                 };
                 let reply = Reply::from(run(&mut context, command));
-                (reply, self.keyspace.finish())
+                self.keyspace.finish_into(effects);
+                reply
             }
             Run::Connection => {
                 let Some(run) = table::connection_run(spec) else {
@@ -406,29 +380,8 @@ impl Server {
                     host,
                 };
                 let reply = Reply::from(run(&mut call, command));
-                (reply, call.effects)
-            }
-        }
-    }
-
-    /// Tells those who watch keys that changed, and serves those who wait for them.
-    fn after(&mut self, effects: &mut Effects, stamp: Stamp) {
-        let mut next = 0;
-        while next < effects.touched.len() {
-            let key = effects.touched[next].clone();
-            next += 1;
-            if !self.watchers.is_empty()
-                && let Some(watchers) = self.watchers.get(&key)
-            {
-                for id in watchers.clone() {
-                    if let Some(client) = self.clients.get_mut(&id) {
-                        client.is_outdated = true;
-                    }
-                }
-            }
-            if !self.waiting.is_empty() {
-                let written = self.serve_waiting(&key, stamp);
-                effects.append(written);
+                effects.append(call.effects);
+                reply
             }
         }
     }
@@ -439,7 +392,7 @@ impl Server {
         self.keyspace.begin(stamp);
         self.keyspace.expire_due(EXPIRED_AT_ONCE);
         let mut effects = self.keyspace.finish();
-        self.after(&mut effects, stamp);
+        self.after(&mut effects, 0, stamp);
         for (id, reply) in self.waiting.due(stamp.now_millis) {
             self.answer_waiting(id, reply);
         }
@@ -457,7 +410,7 @@ impl Server {
         Ok(match key {
             Some(key) if !self.waiting.is_empty() => {
                 let mut effects = self.serve_waiting(&key, stamp);
-                self.after(&mut effects, stamp);
+                self.after(&mut effects, 0, stamp);
                 effects
             }
             _ => Effects::default(),

@@ -1,7 +1,7 @@
 //! MULTI, EXEC, DISCARD, WATCH.
 
 use super::call::Call;
-use super::client::{ClientId, Transaction};
+use super::client::{ClientId, Transaction, Watched};
 use super::state::Server;
 use super::table;
 use super::waiting::timeout_reply;
@@ -19,12 +19,31 @@ impl Server {
             return;
         };
         client.is_outdated = false;
-        for key in std::mem::take(&mut client.watched) {
+        for Watched { key, .. } in std::mem::take(&mut client.watched) {
             if let Some(watchers) = self.watchers.get_mut(&key) {
                 watchers.retain(|watcher| *watcher != id);
                 if watchers.is_empty() {
                     self.watchers.remove(&key);
                 }
+            }
+        }
+    }
+
+    /// Ends what a connection has queued, and its watches.
+    pub(super) fn take_transaction(&mut self, id: ClientId) -> Option<Transaction> {
+        let open = self.clients.get_mut(&id)?.transaction.take()?;
+        self.unwatch(id);
+        Some(open)
+    }
+
+    /// A database was flushed: what was there when it began to be watched has changed.
+    pub(super) fn flushed(&mut self, db: usize) {
+        let watched = self.watchers.iter().filter(|((of, _), _)| *of == db);
+        let watchers: Vec<ClientId> = watched.flat_map(|(_, ids)| ids.iter().copied()).collect();
+        for id in watchers {
+            if let Some(client) = self.clients.get_mut(&id) {
+                let mut watched = client.watched.iter();
+                client.is_outdated |= watched.any(|one| one.key.0 == db && one.was_there);
             }
         }
     }
@@ -60,6 +79,14 @@ pub fn exec(call: &mut Call<'_>, _command: &Command) -> Answer {
     if is_outdated {
         return Ok(Reply::NullArray);
     }
+    // There was room when they were queued.
+    let specs = open.queue.iter().filter_map(|one| table::find(one.name()));
+    let mut rooms = specs.map(|spec| call.server.check_room(spec));
+    if let Some(refused) = rooms.find_map(Result::err) {
+        return Err(CommandError::new(format!(
+            "EXECABORT Transaction discarded because of: {refused}"
+        )));
+    }
     let mut replies = Vec::with_capacity(open.queue.len());
     for command in &open.queue {
         // It was admitted when it was queued.
@@ -85,7 +112,7 @@ pub fn exec(call: &mut Call<'_>, _command: &Command) -> Answer {
 fn watched_is_over(call: &mut Call<'_>) -> bool {
     let watched = call.client().watched.clone();
     let now = call.stamp.now_millis;
-    let is_over = |(db, key): &(usize, Box<[u8]>)| {
+    let is_over = |Watched { key: (db, key), .. }: &Watched| {
         call.server
             .keyspace
             .peek(*db, key)
@@ -101,13 +128,15 @@ pub fn watch(call: &mut Call<'_>, command: &Command) -> Answer {
     let db = call.client().db;
     for key in command.args_from(1) {
         let key = (db, Box::from(key));
-        if !call.client().watched.contains(&key) {
+        if !call.client().watched.iter().any(|one| one.key == key) {
             call.server
                 .watchers
                 .entry(key.clone())
                 .or_default()
                 .push(call.id);
-            call.client_mut().watched.push(key);
+            let found = call.server.keyspace.peek(db, &key.1);
+            let was_there = found.is_some_and(|entry| !entry.is_over(call.stamp.now_millis));
+            call.client_mut().watched.push(Watched { key, was_there });
         }
     }
     Ok(Reply::OK)

@@ -7,7 +7,7 @@ use super::scripting::NoHost;
 use super::state::Server;
 use crate::Stamp;
 use crate::command::Command;
-use crate::keyspace::Effects;
+use crate::keyspace::{Effects, Kind, rows};
 use crate::resp::Reply;
 use crate::spec::CommandSpec;
 
@@ -158,6 +158,35 @@ impl Server {
         self.waiting.add(id, wait);
     }
 
+    /// Tells those who watch keys that changed in the rows behind `from`, and serves those who wait
+    /// for them.
+    pub(super) fn after(&mut self, effects: &mut Effects, from: usize, stamp: Stamp) {
+        if self.watchers.is_empty() && self.waiting.is_empty() {
+            return;
+        }
+        let mut next = from;
+        while next < effects.rows.len() {
+            if let Some(db) = rows::begun_epoch(&effects.rows[next].key) {
+                self.flushed(db);
+            }
+            let touched = effects.rows[next].touched();
+            let touched = touched.map(|(db, key)| (db, Box::from(key)));
+            next += 1;
+            let Some(key) = touched else {
+                continue;
+            };
+            for id in self.watchers.get(&key).cloned().unwrap_or_default() {
+                if let Some(client) = self.clients.get_mut(&id) {
+                    client.is_outdated = true;
+                }
+            }
+            if !self.waiting.is_empty() {
+                let written = self.serve_waiting(&key, stamp);
+                effects.append(written);
+            }
+        }
+    }
+
     /// Runs again what waits for `key`, in the order of coming.
     pub(super) fn serve_waiting(&mut self, key: &Key, stamp: Stamp) -> Effects {
         let mut effects = Effects::default();
@@ -165,8 +194,15 @@ impl Server {
             let Some(wait) = self.waiting.waits.get(&id) else {
                 continue;
             };
-            // Who reads for a group is told that the group is gone.
-            let hears_errors = wait.spec.name == "xreadgroup";
+            // Who reads for a group is told that the group is gone, and who moves an element, that it
+            // cannot go where it is to.
+            let found = self.keyspace.peek(key.0, &key.1);
+            let is_list = found.is_some_and(|entry| entry.value.kind() == Kind::List);
+            let hears_errors = match wait.spec.name {
+                "xreadgroup" => true,
+                "blmove" | "brpoplpush" => is_list,
+                _ => false,
+            };
             if self.keyspace.peek(key.0, &key.1).is_none() && !hears_errors {
                 continue;
             }

@@ -69,13 +69,15 @@ pub fn smove(context: &mut Context<'_>, command: &Command) -> Answer {
         Some(set) => set.contains(member),
         None => return Ok(Reply::Integer(0)),
     };
-    context.set(to)?;
+    let is_there = context.set(to)?.is_some_and(|set| set.contains(member));
     if !is_member {
         return Ok(Reply::Integer(0));
     }
     if from != to {
         context.set_or_new(from)?.remove(member);
-        context.set_or_new(to)?.insert(member);
+        if !is_there {
+            context.set_or_new(to)?.insert(member);
+        }
     }
     Ok(Reply::Integer(1))
 }

@@ -135,7 +135,11 @@ fn create(context: &mut Context<'_>, command: &Command) -> Answer {
 fn set_id(context: &mut Context<'_>, command: &Command) -> Answer {
     let options = options(command, false)?;
     let stream = existing_group(context, command)?;
-    let id = position(command.arg(4), Some(stream))?;
+    // Here, and not where a group is made, the ends have their short names.
+    let id = match command.arg(4) {
+        end @ (b"-" | b"+") => StreamId::parse_bound(end, 0)?,
+        text => position(text, Some(stream))?,
+    };
     stream.place_group(command.arg(3), id, options.entries_read);
     context.touch(command.arg(2));
     Ok(Reply::OK)

@@ -93,7 +93,10 @@ impl Trim {
             Some(0) => usize::MAX,
             Some(limit) => limit,
         };
-        let count = excess.min(limit) / NODE_ENTRIES * NODE_ENTRIES;
+        // The last hundred may be fewer, and goes when none of it is to stay.
+        let is_all = excess == stream.len() && excess <= limit;
+        let whole = excess.min(limit) / NODE_ENTRIES * NODE_ENTRIES;
+        let count = if is_all { excess } else { whole };
         assert!(count <= excess, "nothing goes that the threshold keeps");
         count
     }

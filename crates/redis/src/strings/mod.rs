@@ -7,11 +7,14 @@ mod ranges;
 mod set;
 
 pub(crate) use ranges::clamp;
+pub(crate) use set::gives_back;
 
 use crate::spec::{CommandSpec, Flags, Group, Keys, data};
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENYOOM);
 const FAST_WRITE: Flags = WRITE.and(Flags::FAST);
+/// What was there is replaced, or only asked whether it is: its value is not needed.
+const REPLACE: Flags = WRITE.and(Flags::NO_VALUE);
 const FAST_READ: Flags = Flags::READONLY.and(Flags::FAST);
 const G: Group = Group::String;
 const ONE: Keys = Keys::ONE;
@@ -28,7 +31,7 @@ pub static COMMANDS: &[CommandSpec] = &[
     ),
     data(
         ("set", -3),
-        WRITE,
+        REPLACE,
         ONE,
         G,
         (
@@ -39,7 +42,7 @@ pub static COMMANDS: &[CommandSpec] = &[
     ),
     data(
         ("setnx", 3),
-        FAST_WRITE,
+        REPLACE.and(Flags::FAST),
         ONE,
         G,
         (
@@ -50,7 +53,7 @@ pub static COMMANDS: &[CommandSpec] = &[
     ),
     data(
         ("setex", 4),
-        WRITE,
+        REPLACE,
         ONE,
         G,
         (
@@ -61,7 +64,7 @@ pub static COMMANDS: &[CommandSpec] = &[
     ),
     data(
         ("psetex", 4),
-        WRITE,
+        REPLACE,
         ONE,
         G,
         (
@@ -116,7 +119,7 @@ pub static COMMANDS: &[CommandSpec] = &[
     ),
     data(
         ("mset", -3),
-        WRITE,
+        REPLACE,
         Keys::Range(1, -1, 2),
         G,
         (
@@ -127,7 +130,7 @@ pub static COMMANDS: &[CommandSpec] = &[
     ),
     data(
         ("msetnx", -3),
-        WRITE,
+        REPLACE,
         Keys::Range(1, -1, 2),
         G,
         (

@@ -103,6 +103,11 @@ pub fn set(context: &mut Context<'_>, command: &Command) -> Answer {
     })
 }
 
+/// Whether a SET gives back the value that it replaces.
+pub(crate) fn gives_back(command: &Command) -> bool {
+    (3..command.len()).any(|place| command.is_word(place, "GET"))
+}
+
 fn set_options(
     context: &Context<'_>,
     command: &Command,

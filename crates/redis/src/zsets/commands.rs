@@ -356,15 +356,19 @@ pub fn zscan(context: &mut Context<'_>, command: &Command) -> Answer {
     };
     let (next, places) = options.places(cursor, zset.len());
     let mut found = Vec::new();
-    let at = |zset: &ZSet, place| {
-        zset.at(place)
-            .map(|(member, score)| (member.to_vec(), score))
-    };
-    for (member, score) in places.filter_map(|place| at(zset, place)) {
-        if options.matches(&member) {
-            found.push(Reply::Bulk(member));
+    let mut show = |member: &[u8], score| {
+        if options.matches(member) {
+            found.push(Reply::bulk(member));
             found.push(Reply::bulk(number::write_float(score)));
         }
+    };
+    if places.len() == zset.len() {
+        // Clients take a small one that comes as a whole to be in order, as it is in Redis.
+        let all = zset.order().from(0);
+        all.for_each(|scored| show(&scored.member, scored.score));
+    } else {
+        let some = places.filter_map(|place| zset.at(place));
+        some.for_each(|(member, score)| show(member, score));
     }
     Ok(scan::page(next, found))
 }

@@ -14,13 +14,6 @@ pub struct Stored {
 }
 
 impl Stored {
-    fn new(version: Version, value: Option<&[u8]>) -> Self {
-        Self {
-            version,
-            value: value.map(Into::into),
-        }
-    }
-
     fn bytes(&self) -> usize {
         STORED_BYTES + self.value.as_ref().map_or(0, |value| value.len())
     }
@@ -50,8 +43,8 @@ pub struct Change {
 
 impl Chain {
     /// A chain of one version, and its bytes.
-    pub fn new(version: Version, value: Option<&[u8]>) -> (Self, usize) {
-        let newest = Stored::new(version, value);
+    pub fn new(version: Version, value: Option<Box<[u8]>>) -> (Self, usize) {
+        let newest = Stored { version, value };
         let bytes = newest.bytes();
         let older = Vec::new();
         (Self { newest, older }, bytes)
@@ -59,8 +52,13 @@ impl Chain {
 
     /// Adds a version, or replaces it, and drops all that are hidden from every reader at or
     /// above `watermark`.
-    pub fn write(&mut self, version: Version, value: Option<&[u8]>, watermark: Version) -> Change {
-        let mut stored = Stored::new(version, value);
+    pub fn write(
+        &mut self,
+        version: Version,
+        value: Option<Box<[u8]>>,
+        watermark: Version,
+    ) -> Change {
+        let mut stored = Stored { version, value };
         let mut change = Change {
             added: stored.bytes(),
             ..Change::default()
@@ -181,25 +179,25 @@ mod tests {
 
     #[test]
     fn versions_that_nobody_can_see_go_at_once_and_no_others() {
-        let (mut chain, _) = Chain::new(Version(1), Some(b"1"));
+        let (mut chain, _) = Chain::new(Version(1), Some(Box::from(*b"1")));
         for version in 2..=5 {
-            chain.write(Version(version), Some(b"x"), Version(1));
+            chain.write(Version(version), Some(Box::from(*b"x")), Version(1));
         }
         // A snapshot at 3, and nothing older.
-        let change = chain.write(Version(6), Some(b"6"), Version(3));
+        let change = chain.write(Version(6), Some(Box::from(*b"6")), Version(3));
         assert_eq!(versions(&chain), [6, 5, 4, 3]);
         assert_eq!(change.collapsed, 2);
         chain.write(Version(7), None, Version(6));
         assert_eq!(versions(&chain), [7, 6]);
-        chain.write(Version(8), Some(b"8"), Version::MAX);
+        chain.write(Version(8), Some(Box::from(*b"8")), Version::MAX);
         assert_eq!(versions(&chain), [8]);
     }
 
     #[test]
     fn a_snapshot_between_two_versions_keeps_the_older() {
-        let (mut chain, _) = Chain::new(Version(1), Some(b"1"));
-        chain.write(Version(4), Some(b"4"), Version(1));
-        chain.write(Version(9), Some(b"9"), Version(8));
+        let (mut chain, _) = Chain::new(Version(1), Some(Box::from(*b"1")));
+        chain.write(Version(4), Some(Box::from(*b"4")), Version(1));
+        chain.write(Version(9), Some(Box::from(*b"9")), Version(8));
         assert_eq!(versions(&chain), [9, 4]);
         let needed = chain.needed(Version(9)).map(|stored| stored.version.0);
         assert_eq!(needed.collect::<Vec<_>>(), [9]);
@@ -207,9 +205,9 @@ mod tests {
 
     #[test]
     fn a_version_written_twice_is_replaced() {
-        let (mut chain, mut bytes) = Chain::new(Version(3), Some(b"three"));
+        let (mut chain, mut bytes) = Chain::new(Version(3), Some(Box::from(*b"three")));
         for version in [5, 3, 5, 4] {
-            let change = chain.write(Version(version), Some(&[1, 2]), Version::ZERO);
+            let change = chain.write(Version(version), Some(Box::from([1, 2])), Version::ZERO);
             bytes = bytes + change.added - change.removed;
         }
         assert_eq!(versions(&chain), [5, 4, 3]);
@@ -244,12 +242,12 @@ mod tests {
                 let value = value.as_ref().map(<[u8; 8]>::as_slice);
                 match &mut chain {
                     None => {
-                        let (made, more) = Chain::new(Version(version), value);
+                        let (made, more) = Chain::new(Version(version), value.map(Box::from));
                         bytes = more;
                         chain = Some(made);
                     }
                     Some(chain) => {
-                        let change = chain.write(Version(version), value, Version(watermark));
+                        let change = chain.write(Version(version), value.map(Box::from), Version(watermark));
                         bytes = bytes + change.added - change.removed;
                     }
                 }

@@ -20,16 +20,17 @@ mod cursor;
 mod key;
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use manxdb_core::check::ensure;
 use parking_lot::{Mutex, RwLock};
 
 use crate::model::{KeyRange, Version, Versioned};
-use chain::Chain;
+use chain::{Chain, Change};
 use cursor::as_slice;
 pub use cursor::{MemtableCursor, Nodes};
 use key::Key;
@@ -119,29 +120,39 @@ impl Memtable {
     /// Writes one version of a key, and drops the versions of it that nobody sees then who reads
     /// at or above `watermark`.
     pub fn write(&self, version: Version, key: &[u8], value: Option<&[u8]>, watermark: Version) {
+        self.put(version, key, value.map(Into::into), watermark);
+    }
+
+    /// As [`Memtable::write`], with the value's own memory.
+    pub fn put(&self, version: Version, key: &[u8], value: Option<Box<[u8]>>, watermark: Version) {
         let hash = self.shared.hash(key);
-        let change = self.with(hash, key, |node| {
-            node.chain.lock().write(version, value, watermark)
-        });
-        match change {
-            Some(change) => {
-                self.bytes.fetch_add(change.added, Ordering::Relaxed);
-                let held = self.bytes.fetch_sub(change.removed, Ordering::Relaxed);
-                assert!(
-                    held >= change.removed,
-                    "a memtable frees no more than it holds"
-                );
-                let collapsed = change.collapsed as u64;
-                if collapsed > 0 {
-                    let counter = &self.shared.collapsed;
-                    counter.fetch_add(collapsed, Ordering::Relaxed);
-                }
-            }
-            None => self.add(hash, version, key, value),
+        let shard = self.shard(hash).read();
+        let Some(node) = find(&shard, hash, key) else {
+            drop(shard);
+            return self.add(hash, version, key, value);
+        };
+        let change = node.chain.lock().write(version, value, watermark);
+        drop(shard);
+        self.count(change);
+    }
+
+    fn count(&self, change: Change) {
+        if change.added >= change.removed {
+            let more = change.added - change.removed;
+            self.bytes.fetch_add(more, Ordering::Relaxed);
+        } else {
+            let less = change.removed - change.added;
+            let held = self.bytes.fetch_sub(less, Ordering::Relaxed);
+            assert!(held >= less, "a memtable frees no more than it holds");
+        }
+        let collapsed = change.collapsed as u64;
+        if collapsed > 0 {
+            let counter = &self.shared.collapsed;
+            counter.fetch_add(collapsed, Ordering::Relaxed);
         }
     }
 
-    fn add(&self, hash: u64, version: Version, key: &[u8], value: Option<&[u8]>) {
+    fn add(&self, hash: u64, version: Version, key: &[u8], value: Option<Box<[u8]>>) {
         let (chain, bytes) = Chain::new(version, value);
         let key = Key::new(key);
         let bytes = bytes + NODE_BYTES + key.heap_bytes();
@@ -175,11 +186,7 @@ impl Memtable {
 
     fn with<T>(&self, hash: u64, key: &[u8], look: impl FnOnce(&Node) -> T) -> Option<T> {
         let shard = self.shard(hash).read();
-        let found = shard.find(hash, |node| node.key() == key);
-        found.map(|node| {
-            assert_eq!(node.hash, hash, "all memtables hash a key alike");
-            look(node)
-        })
+        find(&shard, hash, key).map(|node| look(node))
     }
 
     /// The newest version of `key` at or below `at`; `hash` is that of [`Shared::hash`].
@@ -266,6 +273,15 @@ impl Memtable {
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
+}
+
+fn find<'a>(shard: &'a HashTable<Arc<Node>>, hash: u64, key: &[u8]) -> Option<&'a Arc<Node>> {
+    let found = shard.find(hash, |node| node.key() == key);
+    assert!(
+        found.is_none_or(|node| node.hash == hash),
+        "all memtables hash a key alike"
+    );
+    found
 }
 
 #[cfg(test)]

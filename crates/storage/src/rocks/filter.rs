@@ -4,41 +4,56 @@ use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use rocksdb::CompactionDecision;
 use rocksdb::compaction_filter::CompactionFilter;
 use rocksdb::compaction_filter_factory::{CompactionFilterContext, CompactionFilterFactory};
 
 use super::tombstones::Tombstones;
 use crate::collection::{Collector, Scope, VersionVerdict};
+use crate::dead_rows::DeadRows;
 use crate::model::Version;
 
 /// What the filter is called: a change of what it drops changes it.
-pub const FILTER_NAME: &CStr = c"manxdb.old-versions.1";
+pub const FILTER_NAME: &CStr = c"manxdb.old-versions.2";
 
-/// Makes a collector for every compaction, at the watermark of its start. The watermark only
-/// rises, so a compaction that started with an older one keeps more, never less.
+/// Makes a collector for every compaction, at the watermark of its start and with the dead rows of
+/// then. The watermark only rises, and what is dead stays so: a compaction that started with older
+/// ones keeps more, never less.
 pub struct CollectorFactory {
     watermark: Arc<AtomicU64>,
     /// As the database said it, where the compaction runs remotely; else RocksDB says it.
     scope: Option<Scope>,
     tombstones: Arc<Tombstones>,
+    dead: Arc<ArcSwap<DeadRows>>,
 }
 
 impl CollectorFactory {
-    pub fn new(watermark: Arc<AtomicU64>, tombstones: Arc<Tombstones>) -> Self {
+    pub fn new(
+        watermark: Arc<AtomicU64>,
+        tombstones: Arc<Tombstones>,
+        dead: Arc<ArcSwap<DeadRows>>,
+    ) -> Self {
         Self {
             watermark,
             scope: None,
             tombstones,
+            dead,
         }
     }
 
     /// For one compaction of a store that another process has open.
-    pub fn remote(watermark: Version, scope: Scope, tombstones: Arc<Tombstones>) -> Self {
+    pub fn remote(
+        watermark: Version,
+        scope: Scope,
+        tombstones: Arc<Tombstones>,
+        dead: DeadRows,
+    ) -> Self {
+        let watermark = Arc::new(AtomicU64::new(watermark.0));
+        let dead = Arc::new(ArcSwap::from_pointee(dead));
         Self {
-            watermark: Arc::new(AtomicU64::new(watermark.0)),
             scope: Some(scope),
-            tombstones,
+            ..Self::new(watermark, tombstones, dead)
         }
     }
 }
@@ -52,7 +67,7 @@ impl CompactionFilterFactory for CollectorFactory {
             .unwrap_or_else(|| Scope::of(context.is_full_compaction));
         let watermark = Version(self.watermark.load(Ordering::Acquire));
         CollectorFilter {
-            collector: Collector::new(watermark, scope),
+            collector: Collector::new(watermark, scope).dropping(&self.dead.load()),
             tombstones: Arc::clone(&self.tombstones),
         }
     }

@@ -12,6 +12,7 @@
 //! read     active, frozen, files: the first that knows  store, point, merge, cursor, many
 //! compact  all files at once, for an operator           compact
 //! purge    no file has what was deleted or replaced     purge
+//! drop     what was given up as a whole goes            crate::dead_rows, dead
 //! copy     a checkpoint while the store serves          checkpoint
 //! search   which files have keys, whoever sees them      search
 //! ```
@@ -19,9 +20,11 @@
 //! Start reading at [`RocksEngine`]; then `store`, `writer`, `flush`, `point` (the hot path),
 //! `merge`, `empty_ranges`, `filter`, `remote`.
 
+mod append;
 mod checkpoint;
 mod compact;
 mod cursor;
+mod dead;
 mod empty_ranges;
 mod error;
 mod filter;
@@ -47,10 +50,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use manxdb_compaction_edge::stop_manual_compactions;
 use parking_lot::Mutex;
 use rocksdb::Cache;
 
+use crate::dead_rows::DeadRows;
 use crate::engine::{Appended, Cursor, Engine};
 use crate::error::StorageError;
 use crate::log;
@@ -81,6 +86,8 @@ pub struct RocksEngine {
     /// Who has compactions done remotely; lets go of `store` first.
     store_service: Option<StoreService>,
     store: Arc<Store>,
+    /// What compactions drop beside old versions.
+    dead: Arc<ArcSwap<DeadRows>>,
     log_counters: Arc<log::Counters>,
     directory: PathBuf,
     latest: AtomicU64,
@@ -233,36 +240,19 @@ impl Engine for RocksEngine {
             return Ok(Appended::default());
         }
         let mut writer = self.writer.lock();
-        if writer.filling.is_full(&self.store.layers().active) {
-            self.freeze(&mut writer)?;
-        }
-        // Before anything is written: a batch out of order must not reach the log.
-        batch.assert_newer_than(Version(self.latest.load(Ordering::Acquire)));
-        let end = writer.prepare(batch)?;
-        let unsynced = Some(writer.append()?);
-        assert_eq!(
-            writer.end(),
-            Some(end),
-            "a batch ends where room was reserved for it"
-        );
+        let logged = self.log(&mut writer, batch)?;
         let latest = self.store.apply(batch, self.store.watermark());
-        writer.filling.wrote(latest, end);
-        assert_eq!(
-            writer.filling.progress().latest,
-            latest,
-            "a flush says of its file what readers were told"
-        );
-        let before = self.latest.swap(latest.0, Ordering::AcqRel);
-        assert!(before < latest.0, "the newest version only grows");
-        let bytes = size_bytes(batch);
-        let written = &self.counters.written_bytes;
-        written.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.store.readers.written(bytes);
-        // The batch is written whatever this meets: the next segment asks again.
-        if let Err(error) = writer.retire(&self.store.db, end) {
-            tracing::warn!(%error, "the commit log keeps files that may be done with");
+        Ok(self.applied(&mut writer, logged, latest))
+    }
+
+    fn append_latest(&self, batch: &mut WriteBatch) -> Result<Appended, StorageError> {
+        if batch.writes.is_empty() {
+            return Ok(Appended::default());
         }
-        Ok(Appended { unsynced })
+        let mut writer = self.writer.lock();
+        let logged = self.log(&mut writer, batch)?;
+        let latest = self.store.apply_latest(batch);
+        Ok(self.applied(&mut writer, logged, latest))
     }
 
     fn sync(&self, appended: &Appended) -> Result<(), StorageError> {
@@ -294,6 +284,15 @@ impl Engine for RocksEngine {
         search::search(self, prefixes, judge).map(Some)
     }
 
+    fn set_dead_rows(&self, dead: DeadRows) -> bool {
+        self.dead.store(Arc::new(dead));
+        true
+    }
+
+    fn compact_dead_rows(&self) -> Result<(), StorageError> {
+        dead::compact(self)
+    }
+
     fn stop_purging(&self) {
         stop_manual_compactions(&self.store.db);
     }
@@ -301,15 +300,6 @@ impl Engine for RocksEngine {
     fn checkpoint(&self, directory: &Path) -> Result<(), StorageError> {
         checkpoint::checkpoint(self, directory)
     }
-}
-
-/// Bytes of keys and values.
-fn size_bytes(batch: &WriteBatch) -> usize {
-    let value_bytes = |value: &Option<Vec<u8>>| value.as_ref().map_or(0, Vec::len);
-    let sizes = batch.writes.iter();
-    sizes
-        .map(|(_, key, value)| key.len() + value_bytes(value))
-        .sum()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use arc_swap::ArcSwap;
 use manxdb_compaction_edge::{
     DatabaseService, Pool, Service, set_compaction_listener, set_service,
 };
@@ -19,6 +20,7 @@ use super::store::{self, Store};
 use super::tombstones::Tombstones;
 use super::writer::{Filling, Limits, PAUSE, Writer};
 use super::{Counters, DATA_FOLDER, ENGINE_NAME, Options, RocksEngine, error, freeze, options};
+use crate::dead_rows::DeadRows;
 use crate::error::StorageError;
 use crate::log::{self, CommitLog};
 use crate::model::Version;
@@ -51,10 +53,15 @@ impl RocksEngine {
         let cache = Cache::new_hyper_clock_cache(options.block_cache_bytes, 0);
         let watermark = Arc::new(AtomicU64::new(0));
         let tombstones = Arc::new(Tombstones::default());
-        let service = pool.map(|pool| remote::serve(pool, &data, &watermark, &tombstones));
+        let dead: Arc<ArcSwap<DeadRows>> = Arc::default();
+        let serve = |pool| remote::serve(pool, &data, &watermark, &tombstones, &dead);
+        let service = pool.map(serve);
         let service = service.transpose()?;
         let quarantine = Arc::new(Quarantine::default());
-        let collector = || CollectorFactory::new(Arc::clone(&watermark), Arc::clone(&tombstones));
+        let collector = || {
+            let (watermark, dead) = (Arc::clone(&watermark), Arc::clone(&dead));
+            CollectorFactory::new(watermark, Arc::clone(&tombstones), dead)
+        };
         let settings = |compression| {
             let mut settings = options::database(options, &cache, compression, collector());
             if let Some(service) = &service {
@@ -98,6 +105,7 @@ impl RocksEngine {
             writer: Mutex::new(writer),
             store_service,
             store,
+            dead,
             directory: directory.to_owned(),
             latest: AtomicU64::new(latest.0),
             counters: Counters::default(),

@@ -115,7 +115,7 @@ const PREFIX: &str = "manxdb.key-without-version.1";
 /// of what any of it means changes its name here.
 pub(super) const UNSAVED: [&str; 4] = [
     "comparator: bytes",
-    "filter: manxdb.old-versions.1",
+    "filter: manxdb.old-versions.2, dropped prefixes, expired rows",
     "prefix: manxdb.key-without-version.1",
     "tables: format 6, blocks of 8 KiB, bloom filters of 10 bits by prefix",
 ];

@@ -4,13 +4,11 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use rocksdb::{Cache, DB, DBCompressionType, ReadTier, WriteOptions};
 
 use super::filter::CollectorFactory;
 use super::progress::Progress;
-use super::tombstones::Tombstones;
 use super::writer::{PAUSE, until_taken};
 use super::{DATA_FOLDER, ENGINE_NAME, Options, RocksEngine, error, options};
 use crate::engine::Engine as _;
@@ -99,8 +97,7 @@ fn copy_store(from: &Path, to: &Path) -> Result<(), StorageError> {
 /// The store's own settings, under a watermark at which nothing is collected.
 fn settings() -> rocksdb::Options {
     let cache = Cache::new_hyper_clock_cache(32 << 20, 0);
-    let collector =
-        CollectorFactory::new(Arc::new(AtomicU64::new(0)), Arc::new(Tombstones::default()));
+    let collector = CollectorFactory::new(Arc::default(), Arc::default(), Arc::default());
     let options = Options::default();
     let compression = DBCompressionType::None;
     options::database(&options, &cache, compression, collector)

@@ -225,6 +225,25 @@ impl Store {
         latest
     }
 
+    /// As [`Store::apply`] for keys that are read at the last version alone. Takes the values: what is
+    /// left says still which keys were put.
+    pub fn apply_latest(&self, batch: &mut WriteBatch) -> Version {
+        let layers = self.layers();
+        let mut latest = Version::ZERO;
+        for (version, key, value) in &mut batch.writes {
+            let value = value.as_mut().map(std::mem::take);
+            let value = value.map(Vec::into_boxed_slice);
+            layers.active.put(*version, key, value, Version::MAX);
+            latest = latest.max(*version);
+        }
+        assert!(
+            latest > Version::ZERO,
+            "a batch that was logged has a version"
+        );
+        self.empty_ranges.written(batch);
+        latest
+    }
+
     /// Begins a new memtable; the one so far holds the store up to `progress`.
     pub fn freeze(&self, progress: Progress) {
         if deep() {

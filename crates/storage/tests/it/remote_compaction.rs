@@ -20,8 +20,8 @@ use manxdb_jobs::client::ClientOptions;
 use manxdb_jobs::job::{DatabaseId, SessionId, Zone};
 use manxdb_jobs::{Options as Jobs, WorkerId};
 use manxdb_storage::{
-    Direction, Durability, Engine, KeyRange, Options, RocksEngine, StorageError, Version, Versions,
-    WriteBatch,
+    DeadRows, Direction, DroppedPrefix, Durability, Engine, ExpiredRows, KeyRange, Options,
+    RocksEngine, StorageError, Version, Versions, WriteBatch,
 };
 
 static DRAWN: AtomicU64 = AtomicU64::new(1);
@@ -202,13 +202,47 @@ impl<'a> Writers<'a> {
                     .flat_map(|_| self.random.next().to_be_bytes())
                     .collect()
             });
-            let writes = vec![(Version(self.version), key, value)];
-            for engine in self.engines {
-                let batch = WriteBatch {
-                    writes: writes.clone(),
-                };
-                engine.write(&batch, Durability::Async).unwrap();
-            }
+            self.put(key, value);
+        }
+    }
+
+    fn put(&self, key: Vec<u8>, value: Option<Vec<u8>>) {
+        let writes = vec![(Version(self.version), key, value)];
+        for engine in self.engines {
+            let batch = WriteBatch {
+                writes: writes.clone(),
+            };
+            engine.write(&batch, Durability::Async).unwrap();
+        }
+    }
+
+    /// Gives up the rows of a few keys, and those whose first byte is small, which are deleted.
+    fn give_up(&mut self) {
+        let until = self.random.below(60);
+        let expired = content(self.engines[0], Version::MAX);
+        let expired = expired.into_iter().filter(|(_, _, value)| {
+            let time = value.first().copied();
+            time.is_some_and(|time| u64::from(time) <= until)
+        });
+        for (key, _, _) in expired {
+            self.version += 1;
+            self.put(key, None);
+        }
+        let high = self.random.below(KEYS) / 256;
+        let version = Version(self.version);
+        // All of the key but its last byte.
+        let prefix = high.to_be_bytes()[1..].to_vec();
+        let dead = DeadRows {
+            dropped: vec![DroppedPrefix { prefix, version }],
+            expired: Some(ExpiredRows {
+                prefix: vec![0],
+                until,
+                version,
+                expiry_of: first_byte,
+            }),
+        };
+        for engine in self.engines {
+            assert!(engine.set_dead_rows(dead.clone()));
         }
     }
 
@@ -236,6 +270,10 @@ impl<'a> Writers<'a> {
             assert!(away == home, "rows at {at:?} differ");
         }
     }
+}
+
+fn first_byte(value: &[u8]) -> Option<u64> {
+    value.first().copied().map(u64::from)
 }
 
 fn content(engine: &RocksEngine, at: Version) -> Vec<(Vec<u8>, u64, Vec<u8>)> {
@@ -274,12 +312,25 @@ fn same_records(directories: [PathBuf; 2]) -> usize {
 
 #[test]
 fn workers_write_what_the_store_would_have_written() {
-    let fixture = Fixture::new(Arc::new(Versions::default()));
+    let fixture = Fixture::new(Arc::new(Versions::with_expiry(first_byte)));
     for seed in 1..=2 {
         let names = [format!("away-{seed}"), format!("home-{seed}")];
         let away = fixture.open(&names[0], &options());
         let home = RocksEngine::open(&fixture.path(&names[1]), &options()).unwrap();
         let mut writers = Writers::new([&away, &home], seed);
+        writers.round(0);
+        let before = content(&away, Version::MAX).len();
+        writers.give_up();
+        let deleted = content(&away, Version::MAX).len();
+        writers.each(RocksEngine::flush);
+        writers.forget_before(0);
+        writers.each(RocksEngine::compact);
+        writers.compare();
+        let after = content(&away, Version::MAX).len();
+        assert!(
+            after < deleted && deleted < before,
+            "{before} {deleted} {after}"
+        );
         for kept in [0, 500, 1_000] {
             writers.round(kept);
         }

@@ -392,21 +392,32 @@ impl LocalPath {
 
     /// Writes what has been given the versions up to `order.assigned`.
     fn append(&self, order: &mut Order, batch: &WriteBatch) -> Result<Appended, StorageError> {
-        if let Some(reason) = &order.broken {
-            return Err(StorageError::ReadOnly(reason.clone()));
-        }
         let last = batch.writes.last().map(|(version, ..)| *version);
         assert!(
             last <= Some(order.assigned),
             "nothing is written under a version that was not given"
         );
-        let appended = self.engine.append(batch);
+        self.append_by(order, |engine| {
+            let appended = engine.append(batch)?;
+            if let Some(observer) = self.active_observer() {
+                observer.ordered(&batch.writes);
+            }
+            Ok(appended)
+        })
+    }
+
+    fn append_by(
+        &self,
+        order: &mut Order,
+        append: impl FnOnce(&dyn Engine) -> Result<Appended, StorageError>,
+    ) -> Result<Appended, StorageError> {
+        if let Some(reason) = &order.broken {
+            return Err(StorageError::ReadOnly(reason.clone()));
+        }
+        let appended = append(self.engine.as_ref());
         match &appended {
             Ok(appended) => {
                 order.last_appended = appended.clone();
-                if let Some(observer) = self.active_observer() {
-                    observer.ordered(&batch.writes);
-                }
                 self.order_written(order.assigned);
             }
             Err(failure) if !left_untouched(failure) => order.break_off(failure),

@@ -18,9 +18,17 @@ pub struct AppendedRows {
     version: Version,
 }
 
+impl AppendedRows {
+    /// The version that they have.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+}
+
 impl LocalPath {
     /// Writes rows under one new version; `None` deletes. They outlive the process then, and power loss
-    /// after [`LocalPath::sync_rows`]. Only for keys that no intent names.
+    /// after [`LocalPath::sync_rows`]. Only for keys that no intent names and no snapshot reads.
     ///
     /// # Errors
     /// As [`manxdb_storage::Engine::append`]; `rows` is left as it was then, and empty otherwise.
@@ -29,10 +37,15 @@ impl LocalPath {
         let version = Version(order.assigned.0 + 1);
         order.assigned = version;
         let writes = rows.drain(..).map(|(key, value)| (version, key, value));
-        let batch = WriteBatch {
+        let mut batch = WriteBatch {
             writes: writes.collect(),
         };
-        match self.append(&mut order, &batch) {
+        let appended = match self.active_observer() {
+            // Whoever looks at all commits sees what these write.
+            Some(_) => self.append(&mut order, &batch),
+            None => self.append_by(&mut order, |engine| engine.append_latest(&mut batch)),
+        };
+        match appended {
             Ok(appended) => Ok(AppendedRows { appended, version }),
             Err(error) => {
                 let untaken = batch.writes.into_iter().map(|(_, key, value)| (key, value));

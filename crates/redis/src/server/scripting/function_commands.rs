@@ -39,7 +39,8 @@ fn run(call: &mut Call<'_>, command: &Command, is_read_only: bool) -> Answer {
         is_read_only,
         host: &mut *call.host,
     };
-    let entry = ScriptEntry::Function(&name);
+    // As it was registered, whatever case it was called in.
+    let entry = ScriptEntry::Function(&script.title);
     let (reply, effects) = running::run(call.server, caller, &script, entry, words.split_at(keys));
     call.effects.append(effects);
     Ok(reply)

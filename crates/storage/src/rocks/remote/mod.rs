@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use manxdb_compaction_edge::{
     CompactionProfile, DatabaseCallbacks, DatabaseService, Inputs, JobFiles, JobInfo, Level0,
     OpenDatabase, Pool, STAGING, TableFunctions, inputs_among, linked_tables,
@@ -23,8 +24,10 @@ use manxdb_compaction_edge::{
 use super::options::FILES_BEFORE_STOP;
 use super::store::Store;
 use super::tombstones::Tombstones;
+use crate::dead_rows::DeadRows;
 use crate::error::StorageError;
 use crate::files;
+use crate::model::Version;
 use profile::Parameters;
 pub use profile::Versions;
 
@@ -32,14 +35,13 @@ pub use profile::Versions;
 struct StoreCallbacks {
     watermark: Arc<AtomicU64>,
     tombstones: Arc<Tombstones>,
+    dead: Arc<ArcSwap<DeadRows>>,
 }
 
 impl DatabaseCallbacks for StoreCallbacks {
     fn parameters(&self, job: &JobInfo, _: &JobFiles<'_>) -> Result<Vec<u8>, String> {
-        let parameters = Parameters {
-            watermark: self.watermark.load(Ordering::Acquire),
-            is_full: job.is_full,
-        };
+        let watermark = Version(self.watermark.load(Ordering::Acquire));
+        let parameters = Parameters::new(watermark, job.is_full, &self.dead.load());
         Ok(parameters.encode())
     }
 
@@ -85,6 +87,7 @@ pub fn serve(
     data: &Path,
     watermark: &Arc<AtomicU64>,
     tombstones: &Arc<Tombstones>,
+    dead: &Arc<ArcSwap<DeadRows>>,
 ) -> Result<Arc<dyn DatabaseService>, StorageError> {
     // The service names it to others by where it really is.
     std::fs::create_dir_all(data)
@@ -92,6 +95,7 @@ pub fn serve(
     let callbacks = StoreCallbacks {
         watermark: Arc::clone(watermark),
         tombstones: Arc::clone(tombstones),
+        dead: Arc::clone(dead),
     };
     let profile: Arc<dyn CompactionProfile> = Arc::new(Versions::default());
     pool.serve(data, profile, Arc::new(callbacks))
