@@ -2,9 +2,10 @@
 
 use super::client::ClientId;
 use super::state::Server;
+use super::table;
 use crate::command::Command;
 use crate::keyspace::Load;
-use crate::table::{self, CommandSpec, Flags};
+use crate::spec::{CommandSpec, Flags};
 
 /// What must be there before a command runs.
 #[derive(Debug, PartialEq, Eq)]

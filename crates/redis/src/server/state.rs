@@ -370,7 +370,7 @@ impl Server {
             Run::Connection => {
                 let Some(run) = table::connection_run(spec) else {
                     let refused = format!("ERR nothing runs '{}'", spec.name);
-                    return (Reply::error(refused), Effects::default());
+                    return Reply::error(refused);
                 };
                 let mut call = Call {
                     server: self,

@@ -5,7 +5,6 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::keys::scan::{self, ScanOptions};
 use crate::number;
-use crate::objects::ZSet;
 use crate::resp::Reply;
 
 type Answer = Result<Reply, CommandError>;

@@ -87,7 +87,7 @@ impl StreamId {
     }
 
     /// An ID of a range's end: `-` and `+` are the first and the last.
-    pub(super) fn parse_bound(text: &[u8], sequence: u64) -> Result<Self, CommandError> {
+    pub(crate) fn parse_bound(text: &[u8], sequence: u64) -> Result<Self, CommandError> {
         match text {
             b"-" => Ok(Self::MIN),
             b"+" => Ok(Self::MAX),

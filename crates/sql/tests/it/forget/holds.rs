@@ -107,7 +107,11 @@ fn a_person_who_is_held_is_not_forgotten() {
     client.run(SCHEMA);
     client.run("GDPR HOLD users 1 REASON 'case 7'");
     let before = counts(&mut client);
-    for refused in ["GDPR FORGET users 1", "GDPR FORGET users 1 GRACE 3 DAY"] {
+    for refused in [
+        "GDPR FORGET users 1",
+        "GDPR FORGET users 1 GRACE 3 DAY",
+        "SET gdpr_batch_rows = 1; GDPR FORGET users 1",
+    ] {
         let error = client.error(refused);
         assert_eq!(error.code, 51008);
         assert!(

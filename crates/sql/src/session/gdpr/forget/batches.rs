@@ -9,7 +9,7 @@ use manxdb_ownership::proof::{AuditEvent, AuditKind};
 use super::apply::apply;
 use super::plan::{Fate, ForgetPlanner, Found, counted};
 use super::requests::begin;
-use super::{ForgetDone, ForgetOutcome, Forgotten, person};
+use super::{ForgetDone, ForgetOutcome, Forgotten, person, refuse_held};
 use crate::catalog::{Catalog, ownership};
 use crate::error::{SqlError, SqlResult};
 use crate::session::session::Session;
@@ -59,6 +59,7 @@ impl Session {
             if !walk.is_over() {
                 found?;
             }
+            refuse_held(&session.what_keeps(&walk)?, whom)?;
             let (table, suffix) = session.person_key(&walk)?;
             let txn = session.open_transaction()?;
             if let SubjectState::Forgetting(number) = subjects::state(txn, table, &suffix)? {

@@ -145,12 +145,7 @@ impl Session {
             Err(error) => Err(error),
             Ok(()) => {
                 let kept = self.what_keeps(walk)?;
-                if let Some((number, hold)) = kept.whole().filter(|_| whom.is_asked) {
-                    return Err(refused(format!(
-                        "'{}' {} is held by hold {number} ({}): nothing is changed. GDPR RELEASE ends a hold",
-                        hold.kind, hold.shown, hold.reason
-                    )));
-                }
+                refuse_held(&kept, whom)?;
                 ForgetPlanner::new(walk, self).keeping(kept).plan()
             }
         }
@@ -457,6 +452,17 @@ impl Session {
         let suffix = found.suffix(values, &zone)?.ok_or_else(lost)?;
         Ok((found.table.id, suffix))
     }
+}
+
+/// 51008 where a statement asks for somebody of whom all is held.
+fn refuse_held(kept: &Kept, whom: &Forgotten) -> SqlResult<()> {
+    let Some((number, hold)) = kept.whole().filter(|_| whom.is_asked) else {
+        return Ok(());
+    };
+    Err(refused(format!(
+        "'{}' {} is held by hold {number} ({}): nothing is changed. GDPR RELEASE ends a hold",
+        hold.kind, hold.shown, hold.reason
+    )))
 }
 
 /// 51008: the person, or the request, is not in a state for what was asked.
