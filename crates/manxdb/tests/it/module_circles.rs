@@ -22,7 +22,7 @@ const CIRCLES: &[(&str, &str)] = &[
     ("protocols/common", "call topology"),
     (
         "protocols/curp",
-        "backup client coordinator disk garbage master message node replies rifl server witness",
+        "backup client coordinator disk garbage master message node replies server witness",
     ),
     ("protocols/dast", "client manager node replica"),
     ("protocols/dast", "ledger message orders"),
