@@ -89,6 +89,24 @@ class Processes:
         """Until it lacks nothing."""
         self.wait_until(lambda status: status["lacking"])
 
+    def of_master(self, name):
+        """What the master says of itself, by name; None while there is none."""
+        master = self.master()
+        return self.notes(master[0]).get(name) if master else None
+
+    def wait_followed(self):
+        """Until a spare has the master's log but for the commands of the last moment."""
+        def lacks(_):
+            followers = (self.of_master("followers") or "").split()
+            lacks = [one.partition(":")[2] for one in followers]
+            return "a spare that follows" if not any(one.isdigit() and int(one) < 256 for one in lacks) else ""
+
+        self.wait_until(lacks)
+
+    def copied(self):
+        """Bytes of copies that the master has sent since it became that."""
+        return int(self.of_master("copied bytes"))
+
     def wait_on_disk(self):
         """Until the disk of every server has what the server has executed."""
         def behind(status):

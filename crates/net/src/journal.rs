@@ -2,7 +2,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 8 | `MXJOURN1` |
+//! | 8 | `MXJOURN2`: the last byte is the version of what is in records |
 //! | then each record: 4 | length of the payload, little-endian |
 //! | 8 | the term of the writer, little-endian |
 //! | 4 | CRC-32 of length and term, little-endian: a changed length is not taken for the end |
@@ -26,7 +26,7 @@ use manxdb_core::{NodeId, Token};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-const MAGIC: &[u8; 8] = b"MXJOURN1";
+const MAGIC: &[u8; 8] = b"MXJOURN2";
 /// Length, term and two checksums.
 const HEADER_BYTES: usize = 4 + 8 + 4 + 4;
 /// The longest payload: a state that fits into a message, and what goes with it.
@@ -51,6 +51,16 @@ pub enum JournalError {
         path: PathBuf,
         /// Where.
         at: usize,
+    },
+    /// Another version has written it.
+    #[error("{}: a journal of version {version:?}; this one reads {own:?} alone. Start the node with an \
+             empty directory when others have their disks, or with the version that wrote it",
+            .path.display(), version = char::from(*.found), own = char::from(MAGIC[MAGIC.len() - 1]))]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The last byte of its magic.
+        found: u8,
     },
     /// A later life of the node has written here.
     #[error("{}: term {last} has written here, and this is term {own}: another process took over",
@@ -120,7 +130,17 @@ impl Journal {
             at,
         };
         if !bytes.starts_with(MAGIC) {
-            return Err(damaged(0));
+            let (name, version) = MAGIC.split_at(MAGIC.len() - 1);
+            let found = bytes.strip_prefix(name).and_then(|rest| rest.first());
+            return Err(match found {
+                Some(found) if found.is_ascii_digit() && *found < version[0] => {
+                    JournalError::Version {
+                        path: path.to_owned(),
+                        found: *found,
+                    }
+                }
+                _ => damaged(0),
+            });
         }
         let read = read_records(&bytes, MAGIC.len()).map_err(damaged)?;
         if read.last_term >= term && !read.payloads.is_empty() {
@@ -454,6 +474,22 @@ mod tests {
             let refused = open(&path, 2).unwrap_err();
             assert!(matches!(refused, JournalError::Damaged { .. }), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_journal_of_an_earlier_version_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal");
+        write(&path, 1, &["one"]);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[MAGIC.len() - 1] = b'1';
+        std::fs::write(&path, &bytes).unwrap();
+        let refused = open(&path, 2).unwrap_err();
+        assert!(
+            matches!(refused, JournalError::Version { found: b'1', .. }),
+            "{refused}"
+        );
+        assert!(refused.to_string().contains("version '1'"), "{refused}");
     }
 
     #[test]

@@ -92,7 +92,8 @@ pub struct NodeOverview {
     pub state: Option<String>,
     /// So many commands of the log a server that is not the master has applied; all backups have them.
     pub applied: Option<u64>,
-    /// So many commands of the master's log a backup does not have, as the master knows.
+    /// So many commands of the master's log a backup does not have, or a spare that follows the log, as the
+    /// master knows.
     pub backlog: Option<u64>,
     /// So many log records, and commands to be written down, a server's disk does not have.
     pub not_on_disk: Option<u64>,
@@ -108,7 +109,9 @@ impl Overview {
             note(status, name)
         };
         let count = |name: &str| at_master(name)?.parse().ok();
-        let backlog = backlog(at_master("backlog").unwrap_or_default());
+        let backlog =
+            ["backlog", "followers"].map(|name| backlog(at_master(name).unwrap_or_default()));
+        let backlog = backlog.concat();
         let nodes = file.nodes.iter().zip(answers);
         let nodes = nodes.filter(|(node, answer)| answer.is_some() || !file.is_room(node));
         let nodes = nodes.map(|(node, answer)| {
@@ -156,7 +159,8 @@ fn does(answers: &[Option<Status>], number: u32) -> Option<&'static str> {
     Some(named.1)
 }
 
-/// Backups with the number of commands that each does not have, as the master's note says.
+/// Backups or spares with the number of commands that each does not have, as the master's note says;
+/// without those that get a copy.
 fn backlog(note: &str) -> Vec<(u32, u64)> {
     let of_backup = |word: &str| {
         let (backup, commands) = word.split_once(':')?;

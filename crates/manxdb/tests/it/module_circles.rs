@@ -14,7 +14,7 @@ use crate::sources::source_files;
 const CIRCLES: &[(&str, &str)] = &[
     (
         "protocols/curp",
-        "backup client coordinator disk garbage master message node replies rifl server witness",
+        "backup client coordinator disk garbage master message node replies server witness",
     ),
     ("protocols/dast", "client manager node replica"),
     ("protocols/dast", "ledger message orders"),

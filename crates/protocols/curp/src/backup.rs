@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use crate::disk::{ServerRecord, WholeStore};
 use crate::execute::Execute;
-use crate::ids::{Epoch, Position, View};
-use crate::message::{Change, Entry};
+use crate::ids::{Epoch, LogId, Position, View};
+use crate::log::{Change, Entry, KeptLog};
 use crate::options::Options;
 use crate::rifl::Rifl;
 
@@ -23,12 +23,14 @@ pub(crate) struct Store<E> {
     pub(crate) rifl: Rifl,
     /// All backups have that much.
     pub(crate) applied: Position,
+    /// The last entries of that: servers that follow the log may lack them.
+    pub(crate) kept: KeptLog,
     /// What follows.
     pub(crate) tail: VecDeque<Entry>,
     /// The log is as the master of `epoch` has it up to here.
     verified: Position,
-    /// The master whose everything this last became a copy of.
-    installed: Epoch,
+    /// The last master that this took entries or a copy from.
+    matched: Epoch,
     /// The view that the copy was for.
     pub(crate) copied: View,
 }
@@ -41,9 +43,10 @@ impl<E: Execute> Store<E> {
             state: E::empty(),
             rifl: Rifl::default(),
             applied: 0,
+            kept: KeptLog::default(),
             tail: VecDeque::new(),
             verified: 0,
-            installed: Epoch(0),
+            matched: Epoch(0),
             copied: View::default(),
         }
     }
@@ -54,11 +57,12 @@ impl<E: Execute> Store<E> {
             epoch: whole.epoch,
             state: E::restore(&whole.state)?,
             rifl: whole.rifl,
-            applied: whole.applied,
+            applied: whole.applied.at,
+            kept: KeptLog::behind(whole.applied),
             tail: whole.tail.into(),
             verified: whole.verified,
             // No master sends a copy to a process and then goes on with the next one.
-            installed: Epoch(0),
+            matched: Epoch(0),
             copied: whole.copied,
         };
         store.check().is_ok().then_some(store)
@@ -75,7 +79,7 @@ impl<E: Execute> Store<E> {
             base,
             epoch: self.epoch,
             copied: self.copied,
-            applied: self.applied,
+            applied: self.kept.end(),
             verified: self.verified,
             state: self.state.snapshot(),
             rifl: self.rifl.clone(),
@@ -129,7 +133,7 @@ impl<E: Execute> Store<E> {
         self.tail.extend(entries);
         self.verified = self.last();
         assert!(self.verified >= after, "entries make a log longer");
-        self.apply(synced.min(self.verified));
+        self.apply(synced.min(self.verified), &Options::default());
         assert_eq!(self.verified, self.last(), "a master's log is its own");
         true
     }
@@ -161,9 +165,10 @@ impl<E: Execute> Store<E> {
     ) -> Option<Position> {
         // What all backups have, this one has as the master has it, although nobody told it yet.
         self.verified = self.verified.max(synced.min(self.last()));
-        if after > self.verified {
+        if after > self.verified && !self.skips_gap(after, options) {
             return None; // a hole
         }
+        self.matched = self.epoch;
         let mut at = after;
         for entry in entries {
             at += 1;
@@ -191,12 +196,12 @@ impl<E: Execute> Store<E> {
             let keep = usize::try_from(self.verified - self.applied).unwrap_or(usize::MAX);
             self.tail.truncate(keep);
         }
-        self.apply(synced.min(self.verified));
+        self.apply(synced.min(self.verified), options);
         Some(self.verified)
     }
 
     /// Applies what all backups have.
-    fn apply(&mut self, synced: Position) {
+    fn apply(&mut self, synced: Position, options: &Options) {
         assert!(
             synced <= self.verified,
             "only what the master has is applied"
@@ -214,27 +219,36 @@ impl<E: Execute> Store<E> {
             if let Change::Executed { effects, .. } = &entry.change {
                 self.state.apply(effects);
             }
+            self.kept.push(entry);
         }
+        self.kept.trim(options.kept_bytes);
+        assert_eq!(
+            self.kept.end().at,
+            self.applied,
+            "the last entry that is applied is known"
+        );
     }
 
     /// Whether a copy of everything that the master of `epoch` had up to a place is needed. It is not
-    /// when it was sent again after entries that followed it: what is there is newer. What another
-    /// master had installed may be something else, although it ends at the same place: that master
-    /// may never have opened.
+    /// when the log is known to be that master's up to there, as when the copy is sent again after entries
+    /// that followed it. What another master had installed may be something else, although it ends at the
+    /// same place: that master may never have opened.
     pub(crate) fn needs(&self, last: Position) -> bool {
-        self.installed != self.epoch || last > self.last() || self.applied < last
+        self.matched != self.epoch || self.verified < last
     }
 
-    /// Becomes a copy of everything that the master of `epoch` has.
-    pub(crate) fn install(&mut self, last: Position, state: E, rifl: Rifl) {
-        assert!(self.needs(last), "nothing newer is thrown away");
-        self.installed = self.epoch;
+    /// Becomes a copy of everything that the master of `epoch` has up to its `end`.
+    pub(crate) fn install(&mut self, end: LogId, state: E, rifl: Rifl) {
+        assert!(self.needs(end.at), "nothing newer is thrown away");
+        assert!(end.epoch <= self.epoch, "a copy of a master that is there");
+        self.matched = self.epoch;
         self.state = state;
         self.rifl = rifl;
-        self.applied = last;
-        self.verified = last;
+        self.applied = end.at;
+        self.kept = KeptLog::behind(end);
+        self.verified = end.at;
         self.tail.clear();
-        assert!(!self.needs(last), "a copy is made once for each master");
+        assert!(!self.needs(end.at), "a copy is made once for each master");
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {
@@ -249,6 +263,12 @@ impl<E: Execute> Store<E> {
         if self.tail.iter().any(|entry| entry.epoch > self.epoch) {
             return Err("an entry of a master that is not there yet".to_owned());
         }
+        if self.kept.end().at != self.applied || self.matched > self.epoch {
+            let (kept, applied) = (self.kept.end(), self.applied);
+            return Err(format!(
+                "{kept:?} is the last of {applied} that are applied"
+            ));
+        }
         self.rifl.check(self.applied)
     }
 }
@@ -261,6 +281,27 @@ fn keeps_tail(options: &Options) -> bool {
 #[cfg(not(feature = "mutants"))]
 fn keeps_tail(_: &Options) -> bool {
     false
+}
+
+impl<E: Execute> Store<E> {
+    /// With a planted defect, entries that are not there count as applied.
+    #[cfg(feature = "mutants")]
+    fn skips_gap(&mut self, to: Position, options: &Options) -> bool {
+        let skips = options.has(crate::mutants::Mutant::GapSkipped);
+        if skips {
+            let epoch = self.kept.end().epoch;
+            self.kept = KeptLog::behind(LogId { at: to, epoch });
+            self.tail.clear();
+            (self.applied, self.verified) = (to, to);
+        }
+        skips
+    }
+
+    #[cfg(not(feature = "mutants"))]
+    #[allow(clippy::unused_self)] // a planted defect asks
+    fn skips_gap(&mut self, _: Position, _: &Options) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]
@@ -313,16 +354,48 @@ mod tests {
         assert!(!store.fence(Epoch(1)), "the first master is refused");
     }
 
+    fn end(at: Position, epoch: u64) -> LogId {
+        let epoch = Epoch(epoch);
+        LogId { at, epoch }
+    }
+
+    #[test]
+    fn a_copy_that_ends_within_a_masters_own_log_is_not_needed() {
+        let mut store = with_a_tail(&Options::default());
+        assert!(!store.needs(3), "although one entry is applied");
+        assert!(store.needs(4));
+        assert!(store.fence(Epoch(2)));
+        assert!(store.needs(1), "until it has heard what the master has");
+        let options = Options::default();
+        assert_eq!(store.append(&options, 1, Vec::new(), 1, 1), Some(1));
+        assert!(!store.needs(1));
+    }
+
+    /// A server that is told of no more than it said to have applies nothing that its master has otherwise.
+    #[test]
+    fn a_tail_that_is_not_the_masters_is_not_applied_by_what_others_have() {
+        let mut store = with_a_tail(&Options::default());
+        assert!(store.fence(Epoch(2)));
+        let options = Options::default();
+        // All backups have five entries; this server has said that it has one of them.
+        assert_eq!(store.append(&options, 1, Vec::new(), 5, 1), Some(1));
+        assert_eq!(store.applied, 1);
+        let entries = vec![entry(2, 8), entry(2, 9)];
+        assert_eq!(store.append(&options, 1, entries, 5, 1), Some(3));
+        assert_eq!(store.append(&options, 3, Vec::new(), 5, 3), Some(3));
+        assert_eq!((store.applied, store.kept.end()), (3, end(3, 2)));
+    }
+
     #[test]
     fn what_a_master_that_never_opened_has_installed_is_replaced_by_the_next_ones() {
         let mut store: Store<Nothing> = Store::empty();
         assert!(store.fence(Epoch(1)));
         assert!(store.needs(5));
-        store.install(5, Nothing, Rifl::default());
+        store.install(end(5, 1), Nothing, Rifl::default());
         assert!(!store.needs(5), "sent again");
         assert!(store.fence(Epoch(2)));
         assert!(store.needs(5), "another log that ends at the same place");
-        store.install(5, Nothing, Rifl::default());
+        store.install(end(5, 1), Nothing, Rifl::default());
         assert!(!store.needs(5));
         let options = Options::default();
         assert_eq!(store.append(&options, 5, vec![entry(2, 1)], 6, 5), Some(6));

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::execute::Execute;
-use crate::ids::{Epoch, Position, View};
+use crate::ids::{Epoch, LogId, Position, View};
 use crate::options::{Options, PIECE_BYTES_MAX};
 
 /// The layout of an image.
@@ -33,6 +33,19 @@ pub struct Cut {
     pub epoch: Epoch,
     /// The end of its log.
     pub last: Position,
+    /// The life of the master that made the entry there.
+    pub made_by: Epoch,
+}
+
+impl Cut {
+    /// The entry at its end.
+    #[must_use]
+    pub fn end(&self) -> LogId {
+        LogId {
+            at: self.last,
+            epoch: self.made_by,
+        }
+    }
 }
 
 /// A part of an image.
@@ -40,7 +53,8 @@ pub struct Cut {
 pub struct Piece {
     /// Of which image.
     pub cut: Cut,
-    /// The view to come, which the copy is for.
+    /// The view to come, which the copy is for; for a spare that follows the log, the name that comes
+    /// after that of the view in use.
     pub view: View,
     /// Its place among the pieces, from 0.
     pub number: u32,
@@ -265,8 +279,8 @@ fn skips_piece(_: &Options) -> bool {
 mod tests {
     use super::*;
     use crate::ids::ClientId;
+    use crate::log::Change;
     use crate::machine_tests::Nothing;
-    use crate::message::Change;
     use crate::rifl::Rifl;
 
     fn options() -> Options {
@@ -285,6 +299,7 @@ mod tests {
         let cut = Cut {
             epoch: Epoch(epoch),
             last: clients,
+            made_by: Epoch(epoch),
         };
         let image = Image::new(cut, &Nothing, &rifl, &options());
         let view = View::default();

@@ -13,8 +13,9 @@ use std::collections::VecDeque;
 use crate::backup::Store;
 use crate::coordinator::CoordinatorRecord;
 use crate::execute::Execute;
-use crate::ids::{Config, Epoch, Member, Position, View};
-use crate::message::{CurpMessage, Entry};
+use crate::ids::{Config, Epoch, LogId, Member, Position, View};
+use crate::log::Entry;
+use crate::message::CurpMessage;
 use crate::node::Outbox;
 use crate::options::{Durability, Options};
 use crate::rifl::Rifl;
@@ -92,8 +93,8 @@ pub struct WholeStore {
     pub epoch: Epoch,
     /// See [`Holding::copied`].
     pub copied: View,
-    /// Entries that `state` and `rifl` have.
-    pub applied: Position,
+    /// The last entry that `state` and `rifl` have.
+    pub applied: LogId,
     /// The log is as that master has it up to here.
     pub verified: Position,
     /// The machine's snapshot.

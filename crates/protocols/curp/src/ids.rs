@@ -66,6 +66,17 @@ pub struct Member {
 /// A position in a master's log; the first entry has 1.
 pub type Position = u64;
 
+/// An entry of a log: its place, and the life of the master that made it. Two logs that have an entry of
+/// one name are equal up to there (Raft's log matching): a master makes one entry at a place, behind the
+/// log that it has, and whoever takes it has the entry before it. The default is the beginning of all logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LogId {
+    /// The place.
+    pub at: Position,
+    /// The master's life when it made the entry.
+    pub epoch: Epoch,
+}
+
 /// Who does what, as the coordinator has decided it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config {

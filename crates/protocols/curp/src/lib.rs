@@ -20,11 +20,13 @@
 //! |---|---|
 //! | names, and what a view is | [`ids`] |
 //! | what is replicated | [`execute`] |
+//! | what a log is made of | [`log`] |
 //! | how a client completes an operation | [`client`] |
 //! | what the master answers at once | [`master`] |
 //! | what runs once | [`rifl`] |
 //! | what a backup keeps, and what may be cut off | [`backup`] |
 //! | how a new backup gets everything, piece by piece | [`copying`] |
+//! | how a spare follows the log before it is needed | `master/following.rs` |
 //! | what a witness accepts and forgets | [`table`], [`witness`] |
 //! | where its records lie | [`carrier`] |
 //! | the datagrams, byte by byte; their hashes | [`wire`], [`hash`] |
@@ -45,6 +47,7 @@ pub mod execute;
 mod garbage;
 pub mod hash;
 pub mod ids;
+pub mod log;
 #[cfg(test)]
 mod machine_tests;
 pub mod master;

@@ -6,7 +6,8 @@ use crate::client::ClientAnswer;
 use crate::disk::CurpRecord;
 use crate::execute::{Declared, Execute, Executed};
 use crate::ids::{ClientId, Config, Epoch, Member, Stamp, View, Wlv};
-use crate::message::{Change, CurpMessage, Entry};
+use crate::log::{Change, Entry};
+use crate::message::CurpMessage;
 use crate::node::{CurpTimer, Outbox};
 
 /// A machine without a state.

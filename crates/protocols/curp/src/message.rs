@@ -5,57 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::copying::{Cut, Piece};
 use crate::disk::Holding;
-use crate::ids::{ClientId, Config, Epoch, Member, Position, RpcId, Stamp, View};
+use crate::ids::{ClientId, Config, Epoch, LogId, Member, Position, RpcId, Stamp, View};
+use crate::log::Entry;
 use crate::table::Recorded;
 use crate::wire::{Datagram, GcEntry, Op};
-
-/// What an entry of a log is about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Change {
-    /// A client may ask from now on.
-    Opened(ClientId),
-    /// A client is forgotten; what it asks later is refused.
-    Expired(ClientId),
-    /// A command ran. Its completion record is part of it: both are kept, or neither (RIFL).
-    Executed {
-        /// Which.
-        rpc: RpcId,
-        /// The client asks again for nothing before this.
-        ack: u64,
-        /// What it was told.
-        answer: Vec<u8>,
-        /// What changed.
-        effects: Vec<u8>,
-        /// The hashes of the keys that it touched.
-        touched: Vec<u64>,
-        /// Whether it may have touched all others as well.
-        touches_all: bool,
-    },
-}
-
-/// An entry of a master's log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
-    /// The master's life when it made it: entries of equal place and epoch are equal.
-    pub epoch: Epoch,
-    /// What happened.
-    pub change: Change,
-}
-
-impl Entry {
-    /// Bytes that it takes in a message, roughly.
-    pub(crate) fn bytes(&self) -> usize {
-        match &self.change {
-            Change::Opened(_) | Change::Expired(_) => size_of::<Self>(),
-            Change::Executed {
-                answer,
-                effects,
-                touched,
-                ..
-            } => size_of::<Self>() + answer.len() + effects.len() + size_of_val(&touched[..]),
-        }
-    }
-}
 
 /// Why a request was not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -144,8 +97,28 @@ pub enum CurpMessage {
         entries: Vec<Entry>,
         /// The end of the master's log.
         last: Position,
-        /// All backups have everything up to here.
+        /// All backups have everything up to here. A server that is no backup of the view in use is told
+        /// of no more than it has said to have.
         synced: Position,
+        /// Whether it is to be on disk before the answer, in any mode: the server was no backup when the
+        /// view in use began.
+        is_new: bool,
+    },
+    /// Master to a server that was no backup so far: which log do you have?
+    AskLog {
+        /// To which process.
+        to: u64,
+        /// The master's life.
+        epoch: Epoch,
+    },
+    /// The answer.
+    HasLog {
+        /// The process.
+        life: u64,
+        /// The life of the master that asked.
+        epoch: Epoch,
+        /// The last entry that it has applied; nothing when it has no log of its own.
+        log: Option<LogId>,
     },
     /// Master to a new backup: a part of everything.
     Install {
@@ -207,6 +180,8 @@ pub enum CurpMessage {
         serves: Option<View>,
         /// What log a server has that is not master.
         holds: Option<Holding>,
+        /// Of a master: spares that have its log but for a few entries at the end.
+        near: Vec<Member>,
     },
     /// Coordinator to server: heard. To the master: may answer reads for as long as agreed from
     /// when it sent that heartbeat.
@@ -217,6 +192,9 @@ pub enum CurpMessage {
         view: View,
         /// Whether it is granted.
         granted: bool,
+        /// To the master of that view: the spares that are to have its log; nothing when they stay as
+        /// they are.
+        followers: Option<Vec<Member>>,
     },
     /// Coordinator to witness: serve a view, beside those that you serve.
     StartWitness {
@@ -276,6 +254,7 @@ impl Message for CurpMessage {
             | Self::Lease { .. }
             | Self::Appended { .. }
             | Self::Collected { .. }
+            | Self::HasLog { .. }
             | Self::Sync { .. } => Weight::Report,
             Self::Append { entries, .. } => Weight::Call {
                 pieces: u32::try_from(entries.len()).unwrap_or(u32::MAX),
@@ -304,6 +283,8 @@ impl Message for CurpMessage {
             Self::Sync { .. } => "sync",
             Self::Refused { .. } => "refused",
             Self::Append { .. } => "append",
+            Self::AskLog { .. } => "ask-log",
+            Self::HasLog { .. } => "has-log",
             Self::Install { .. } => "install",
             Self::Collected { .. } => "install-next",
             Self::Appended { .. } => "appended",

@@ -61,11 +61,19 @@ pub enum Mutant {
     JoinsWithoutLog,
     /// A copy that was made while a view was served counts as all that was acknowledged in it.
     AnyCopyComplete,
+    /// What a spare that follows the log has counts as a sync in place of what a backup has.
+    FollowerCounts,
+    /// A spare that follows the log may become master in place of a backup.
+    FollowerTakesOver,
+    /// A spare counts as having what is not kept for it any more, and so does it itself.
+    GapSkipped,
+    /// A master goes on with any log that ends within its own.
+    AnyLogMatches,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 29] = [
+    pub const ALL: [Mutant; 33] = [
         Mutant::NoFreeze,
         Mutant::WitnessIgnoresConflict,
         Mutant::TombstoneOfAborted,
@@ -95,5 +103,9 @@ impl Mutant {
         Mutant::LogBeforeLastPiece,
         Mutant::JoinsWithoutLog,
         Mutant::AnyCopyComplete,
+        Mutant::FollowerCounts,
+        Mutant::FollowerTakesOver,
+        Mutant::GapSkipped,
+        Mutant::AnyLogMatches,
     ];
 }

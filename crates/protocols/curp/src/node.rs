@@ -81,18 +81,27 @@ impl<E: Execute> Outbox for Actions<CurpNode<E>> {
     }
 }
 
+/// What a process shows the coordinator besides that it lives, as in [`CurpMessage::Heartbeat`].
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    pub(crate) serves: Option<View>,
+    pub(crate) holds: Option<Holding>,
+    pub(crate) near: Vec<Member>,
+}
+
 /// Shows the coordinator that a process lives, and sets the timer for the next time.
 pub(crate) fn heartbeat(
     options: &Options,
     (number, life): (u64, u64),
-    (serves, holds): (Option<View>, Option<Holding>),
+    shown: Shown,
     out: &mut impl Outbox,
 ) {
     let heartbeat = CurpMessage::Heartbeat {
         number,
         life,
-        serves,
-        holds,
+        serves: shown.serves,
+        holds: shown.holds,
+        near: shown.near,
     };
     out.send(options.coordinator, heartbeat);
     out.set_timer(options.heartbeat_every, CurpTimer::Heartbeat);

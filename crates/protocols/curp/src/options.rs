@@ -7,6 +7,9 @@ use crate::hash::KeyHasher;
 /// Bytes of one piece of a copy for a new backup at most.
 pub const PIECE_BYTES_MAX: usize = 4 << 20;
 
+/// How many times [`Options::kept_bytes`] are kept while a server gets a copy or catches up behind it.
+pub const KEPT_FOR_COPIES: usize = 4;
+
 /// What an acknowledgement says of disks (decision 45).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
@@ -82,6 +85,11 @@ pub struct Options {
     pub whole_after: u64,
     /// Bytes of one part of a copy for a new backup: 1 to [`PIECE_BYTES_MAX`].
     pub piece_bytes: usize,
+    /// Whether spare servers get the master's log, so that they need no copy when they become backups.
+    pub spares_follow: bool,
+    /// Bytes of entries that all backups have and that are kept for spares that follow the log: one that
+    /// lacks more is given a copy. While one catches up, [`KEPT_FOR_COPIES`] times as many are kept.
+    pub kept_bytes: usize,
     /// Planted defect.
     #[cfg(feature = "mutants")]
     pub mutant: Option<crate::mutants::Mutant>,
@@ -111,6 +119,8 @@ impl Default for Options {
             durability: Durability::default(),
             whole_after: 64 << 20,
             piece_bytes: PIECE_BYTES_MAX,
+            spares_follow: true,
+            kept_bytes: 8 << 20,
             #[cfg(feature = "mutants")]
             mutant: None,
         }
@@ -148,6 +158,11 @@ impl Options {
         } else {
             Role::Client
         }
+    }
+
+    /// Bytes of entries that are kept while a server catches up.
+    pub(crate) fn kept_for_copies(&self) -> usize {
+        self.kept_bytes.saturating_mul(KEPT_FOR_COPIES)
     }
 
     /// Whether no defect is planted. What planted defects break is asserted only then, so that the

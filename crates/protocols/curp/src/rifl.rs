@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{ClientId, Position, RpcId};
-use crate::message::Change;
+use crate::log::Change;
 
 /// What is known of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use manxdb_core::NodeId;
 use crate::carrier::{MemoryCarrier, ViewTokens, WitnessCarrier};
 use crate::ids::{Member, View};
 use crate::message::CurpMessage;
-use crate::node::{CurpTimer, Outbox, heartbeat};
+use crate::node::{CurpTimer, Outbox, Shown, heartbeat};
 use crate::options::Options;
 
 /// A witness of any number of views, in whatever carries it. One whose carrier is a process's memory
@@ -41,7 +41,7 @@ impl Witness {
     fn heartbeat(&mut self, out: &mut impl Outbox) {
         self.heartbeats += 1;
         let names = (self.heartbeats, self.me.life);
-        heartbeat(&self.options, names, (None, None), out);
+        heartbeat(&self.options, names, Shown::default(), out);
     }
 
     pub(crate) fn on_timer(&mut self, timer: &CurpTimer, out: &mut impl Outbox) {

@@ -46,6 +46,14 @@ impl Coordinator {
         ranked.max().map(|(_, member)| member)
     }
 
+    /// With a planted defect, those that followed the log may go before the backups.
+    #[cfg(feature = "mutants")]
+    fn near_before<'a>(&'a self, backups: &mut dyn Iterator<Item = &'a Member>) -> Vec<&'a Member> {
+        let near = self.near.iter();
+        let near = near.filter(|_| self.options.has(Mutant::FollowerTakesOver));
+        near.chain(backups).collect()
+    }
+
     /// Whether servers obey a master of which this coordinator's disk knows nothing: it is not the disk
     /// that the cluster was led with, and would begin an empty cluster.
     fn is_outdated(&self) -> bool {
@@ -96,6 +104,30 @@ impl Coordinator {
         living.filter(|member| !used(member)).collect()
     }
 
+    /// The spare servers that are to follow the log: as many as may have to be replaced, those that
+    /// follow it already before others.
+    pub(super) fn followers(&self) -> Vec<Member> {
+        if !self.options.spares_follow {
+            return Vec::new();
+        }
+        let is_server = |member: &Member| self.options.role(member.node) == Role::Server;
+        let mut spares = self.spares();
+        spares.retain(is_server);
+        self.sort_near_first(&mut spares);
+        spares.truncate(self.options.faults);
+        assert!(
+            self.config()
+                .is_none_or(|config| !spares.contains(&config.master)),
+            "who is in use follows nobody"
+        );
+        spares
+    }
+
+    /// Spares that lack little of the log go before others.
+    fn sort_near_first(&self, spares: &mut [Member]) {
+        spares.sort_by_key(|spare| !self.near.contains(spare));
+    }
+
     /// A view of living processes, as near to the one in use as can be; and how to get there.
     pub(super) fn next_view(&self) -> Option<(Config, Way)> {
         if self.is_outdated() {
@@ -107,6 +139,8 @@ impl Coordinator {
         let old_backups = old.map_or(&[][..], |old| &old.backups);
         let old_witnesses = old.map_or(&[][..], |old| &old.witnesses);
         let mut backups = old_backups.iter();
+        #[cfg(feature = "mutants")]
+        let mut backups = self.near_before(&mut backups).into_iter();
         let backup = backups.find(|member| self.is_alive(**member));
         let (master, way) = match (kept, old, backup) {
             (Some(master), _, _) => (master, Way::Reconfigure),
@@ -130,7 +164,8 @@ impl Coordinator {
             chosen.retain(|member| self.is_alive(*member));
             // A spare goes before the next life of a member that has just ended: an operator may have
             // ended it to be rid of it, and a process that ends again and again would end each view.
-            let (ended, spares): (Vec<_>, Vec<_>) = self.alive(role).partition(has_ended);
+            let (ended, mut spares): (Vec<_>, Vec<_>) = self.alive(role).partition(has_ended);
+            self.sort_near_first(&mut spares);
             for member in spares.into_iter().chain(ended) {
                 if !chosen.contains(&member) {
                     chosen.push(member);

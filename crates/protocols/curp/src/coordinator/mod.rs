@@ -28,7 +28,7 @@ use siphasher::sip::SipHasher13;
 use crate::disk::{CurpRecord, Holding};
 use crate::ids::{Config, Epoch, Member, View};
 use crate::message::CurpMessage;
-use crate::node::{CurpTimer, Outbox};
+use crate::node::{CurpTimer, Outbox, Shown};
 use crate::options::{Options, Role};
 
 /// What the coordinator writes down.
@@ -89,6 +89,8 @@ pub struct Coordinator {
     durable: CoordinatorRecord,
     seen: BTreeMap<NodeId, Seen>,
     attempt: Option<Attempt>,
+    /// Spares that have the log of the view in use but for a few entries, as its master says.
+    near: Vec<Member>,
     /// Whether the view's members may be in the middle of an attempt that was given up.
     unsettled: bool,
     tokens: u64,
@@ -108,6 +110,7 @@ impl Coordinator {
             durable,
             seen: BTreeMap::new(),
             attempt: None,
+            near: Vec::new(),
             tokens: 0,
             grants: 0,
             lease_over: false,
@@ -177,9 +180,15 @@ impl Coordinator {
                 life,
                 serves,
                 holds,
+                near,
             } => {
                 let member = Member { node: from, life };
-                self.heartbeat(member, number, (serves, holds), out);
+                let shown = Shown {
+                    serves,
+                    holds,
+                    near,
+                };
+                self.heartbeat(member, number, shown, out);
             }
             CurpMessage::WitnessStarted { life, view } => {
                 if let Some(attempt) = &mut self.attempt
@@ -202,13 +211,12 @@ impl Coordinator {
         }
     }
 
-    fn heartbeat(
-        &mut self,
-        member: Member,
-        number: u64,
-        (serves, holds): (Option<View>, Option<Holding>),
-        out: &mut impl Outbox,
-    ) {
+    fn heartbeat(&mut self, member: Member, number: u64, shown: Shown, out: &mut impl Outbox) {
+        let Shown {
+            serves,
+            holds,
+            near,
+        } = shown;
         let (life, node) = (member.life, member.node);
         let known = self.seen.get(&node);
         if known.is_some_and(|known| life < known.life) {
@@ -236,14 +244,19 @@ impl Coordinator {
         let view = config
             .as_ref()
             .map_or_else(View::default, |config| config.view);
-        out.send(
-            node,
-            CurpMessage::Lease {
-                number,
-                view,
-                granted,
-            },
-        );
+        let is_in_use = is_master && serves == Some(view);
+        if is_in_use {
+            self.near = near;
+        }
+        // While another view is tried, all stays as it is.
+        let followers = (is_in_use && self.attempt.is_none()).then(|| self.followers());
+        let lease = CurpMessage::Lease {
+            number,
+            view,
+            granted,
+            followers,
+        };
+        out.send(node, lease);
         if let Some(config) = config.filter(|_| is_master && self.attempt.is_none())
             && serves != Some(config.view)
         {

@@ -5,7 +5,8 @@ use manxdb_core::{LocalTime, NodeId, Work};
 use super::{Master, RunRequest};
 use crate::execute::{Declared, Execute, Executed};
 use crate::ids::{ClientId, Position, RpcId, Stamp, View};
-use crate::message::{Change, CurpMessage, Refusal};
+use crate::log::Change;
+use crate::message::{CurpMessage, Refusal};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::node::Outbox;

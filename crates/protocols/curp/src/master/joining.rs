@@ -4,7 +4,8 @@
 //! state is large. Until the copies are there the master serves the view in use: its backups and witnesses
 //! alone count, as before. What it logs meanwhile follows the copies. Once each new backup lacks a few
 //! entries at most, the master stops serving and brings them the rest
-//! ([`Changing`](super::Phase::Changing)).
+//! ([`Changing`](super::Phase::Changing)). A spare that followed the log needs no copy: the view in use
+//! ends at once.
 //!
 //! While a backup of the view in use is gone, nothing can be synced: reads and updates that commute with
 //! what is not synced are answered, all others wait for the view to come.
@@ -14,57 +15,24 @@
 //! | J1 | what is synced is on the backups of the view in use; nothing counts on one that joins |
 //! | J2 | the log is kept from the cut of a copy on until the view that the copy is for opens |
 
-use std::collections::VecDeque;
-use std::collections::vec_deque::Iter;
-
 use super::{Master, Peer};
 use crate::execute::Execute;
 use crate::ids::{Config, Position};
-use crate::message::{CurpMessage, Entry};
+use crate::master::peer::Purpose;
+use crate::message::CurpMessage;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::node::Outbox;
 
 /// A new backup that lacks no more entries than this is waited for.
-const NEAR: u64 = 256;
-/// Bytes of entries that are kept for new backups; with more, the view in use is not served until they
-/// have them.
-const KEPT_BYTES_MAX: usize = 32 << 20;
-
-/// The end of what is synced of a log: what follows the cut of a copy.
-#[derive(Debug, Default)]
-pub(super) struct KeptLog {
-    entries: VecDeque<Entry>,
-    bytes: usize,
-}
-
-impl KeptLog {
-    pub(super) fn extend(&mut self, entries: impl Iterator<Item = Entry>) {
-        for entry in entries {
-            self.bytes += entry.bytes();
-            self.entries.push_back(entry);
-        }
-        assert!(
-            self.bytes >= self.entries.len(),
-            "what an entry takes is counted"
-        );
-    }
-
-    pub(super) fn iter(&self) -> Iter<'_, Entry> {
-        self.entries.iter()
-    }
-
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
-    }
-}
+pub(super) const NEAR: u64 = 256;
 
 impl<E: Execute> Master<E> {
     /// What follows this place is here.
     pub(super) fn kept_from(&self) -> Position {
-        let kept = self.kept.entries.len() as Position;
-        assert!(kept <= self.synced, "a log begins with its first entry");
-        self.synced - kept
+        let from = self.kept.start().at;
+        assert!(from <= self.synced, "what is kept is synced");
+        from
     }
 
     /// Begins to bring the new backups of a view to come up to the log.
@@ -75,16 +43,21 @@ impl<E: Execute> Master<E> {
             self.epoch(),
             "whoever serves on has no new life"
         );
-        let wanted = |peer: &Peer| !peer.joins || CurpMessage::names(&new.backups, peer.member);
-        self.peers.retain(wanted);
+        let is_new = |peer: &Peer| CurpMessage::names(&new.backups, peer.member);
+        self.peers
+            .retain(|peer| peer.purpose != Purpose::Joins || is_new(peer));
         for member in &new.backups {
-            if self.peers.iter().all(|peer| peer.member != *member) {
-                let mut peer = Peer::new(*member, self.synced, true);
-                peer.joins = true;
-                self.peers.push(peer);
+            let mut peers = self.peers.iter_mut();
+            match peers.find(|peer| peer.member == *member) {
+                Some(peer) if peer.follows() => peer.join(),
+                Some(_) => {}
+                None => {
+                    let peer = Peer::joining(*member, self.synced).with(Purpose::Joins);
+                    self.peers.push(peer);
+                }
             }
         }
-        let counted = self.peers.iter().filter(|peer| !peer.joins).count();
+        let counted = self.peers.iter().filter(|peer| peer.counts()).count();
         assert!(
             counted == self.config.backups.len() || !self.options.is_honest(),
             "J1: the backups of the view in use are those that count"
@@ -100,9 +73,10 @@ impl<E: Execute> Master<E> {
         };
         assert!(self.is_serving(), "a view is served meanwhile");
         let last = self.last();
-        let is_near = |peer: &Peer| !peer.install && last - peer.acked <= NEAR;
-        let mut joining = self.peers.iter().filter(|peer| peer.joins);
-        if joining.all(is_near) || self.kept.bytes > KEPT_BYTES_MAX {
+        let joins = |peer: &Peer| peer.purpose == Purpose::Joins;
+        let is_near = |peer: &Peer| peer.has_log() && self.lacks(peer) <= NEAR;
+        let mut joining = self.peers.iter().filter(|peer| joins(peer));
+        if joining.all(is_near) || self.kept.bytes() > self.options.kept_for_copies() {
             let coming = coming.clone();
             #[cfg(feature = "mutants")]
             self.forget_what_joiners_lack();
@@ -110,8 +84,8 @@ impl<E: Execute> Master<E> {
         }
         for index in 0..self.peers.len() {
             let peer = &self.peers[index];
-            let lacks = peer.install || peer.sent < last;
-            if peer.joins && lacks && !peer.in_flight {
+            let lacks = !peer.has_log() || peer.sent < last;
+            if joins(peer) && lacks && !peer.in_flight {
                 self.push(index, out);
             }
         }
@@ -124,7 +98,8 @@ impl<E: Execute> Master<E> {
             return;
         }
         let last = self.last();
-        for peer in self.peers.iter_mut().filter(|peer| peer.joins) {
+        let joins = |peer: &&mut Peer| peer.purpose == Purpose::Joins;
+        for peer in self.peers.iter_mut().filter(joins) {
             peer.acked = last;
             peer.sent = last;
         }
@@ -139,32 +114,37 @@ mod tests {
 
     use super::super::{Phase, RunRequest};
     use super::*;
-    use crate::ids::{ClientId, Member, RpcId, Stamp};
+    use crate::ids::{ClientId, Epoch, LogId, Member, RpcId, Stamp};
+    use crate::log::{Change, KeptLog};
     use crate::machine_tests::{OneKeyEach, Said, config, member};
-    use crate::message::Change;
     use crate::options::Options;
     use crate::rifl::Rifl;
 
     const OLD: u32 = 2;
     const NEW: u32 = 3;
 
-    /// A master that serves with one backup and was told of a view with another one.
+    /// A master that serves with one backup and was told of a view with another one, which has no log.
     fn joining(said: &mut Said) -> Master<OneKeyEach> {
         let now = config(1, 1, OLD);
         let mut rifl = Rifl::default();
         rifl.take(1, &Change::Opened(ClientId(1)));
+        let first = LogId {
+            at: 1,
+            epoch: Epoch(1),
+        };
         let mut master = Master::new(
             Options::default(),
             now.clone(),
             Phase::Filling,
             (OneKeyEach, rifl),
-            (1, VecDeque::new()),
-            vec![Peer::new(member(OLD), 1, false)],
+            (KeptLog::behind(first), VecDeque::new()),
+            vec![Peer::backup(member(OLD), 1)],
         );
         master.serve(&now, said);
         let mut next = config(1, 1, NEW);
         next.view.wlv.0 += 1;
         master.reconfigure(next, said);
+        master.has_log(member(NEW), None, said);
         assert!(master.is_serving(), "while the copy is made");
         master
     }
@@ -224,7 +204,6 @@ mod tests {
             phase => panic!("{phase:?}"),
         };
         master.serve(&next, &mut said);
-        assert_eq!(master.kept_from(), 3, "nothing is kept for nobody");
         assert!(master.check().is_ok());
     }
 
@@ -243,7 +222,8 @@ mod tests {
         let mut master = joining(&mut said);
         for (seq, at) in [(1, 2), (2, 3)] {
             assert!(master.is_serving());
-            update(&mut master, seq, vec![b'a'; KEPT_BYTES_MAX / 2], &mut said);
+            let half = master.options.kept_for_copies() / 2;
+            update(&mut master, seq, vec![b'a'; half], &mut said);
             master.appended(member(OLD), at, &mut said);
         }
         assert!(!master.is_serving() && !is_ready(&said));

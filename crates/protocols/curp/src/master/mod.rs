@@ -5,12 +5,18 @@
 //! | `clients` | what clients ask for |
 //! | `unsynced` | which keys have updates that are not synced |
 //! | `sync` | bringing the log to the backups |
+//! | `peer` | a server that gets the log |
+//! | `copies` | which log such a server has, and copies for those that have none |
+//! | `following` | spares that follow the log before they are needed |
 //! | `joining` | copies for the backups of a view to come, while this one is served |
 //! | `records` | what witnesses forget, and what is replayed of theirs |
 //! | `views` | recovery, reconfiguration, opening |
 
 mod clients;
+mod copies;
+mod following;
 mod joining;
+mod peer;
 mod records;
 mod sync;
 mod unsynced;
@@ -18,14 +24,15 @@ mod views;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use self::joining::KeptLog;
+pub(crate) use self::peer::Peer;
 use self::unsynced::UnsyncedKeys;
 use crate::copying::Image;
 use crate::disk::{ServerRecord, WholeStore};
 use crate::execute::Execute;
 use crate::garbage::GcLink;
-use crate::ids::{ClientId, Config, Epoch, Member, Position, RpcId, Stamp, View};
-use crate::message::{Change, CurpMessage, Entry};
+use crate::ids::{ClientId, Config, Epoch, LogId, Position, RpcId, Stamp, View};
+use crate::log::{Change, Entry, KeptLog};
+use crate::message::CurpMessage;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::options::Options;
@@ -35,6 +42,8 @@ use crate::wire::GcEntry;
 
 /// Ticks without an answer after which a backup is sent something again.
 const PATIENCE_TICKS: u32 = 3;
+/// Entries of one message to a backup.
+const ENTRIES_A_MESSAGE: usize = 256;
 
 /// A client's request as the master gets it.
 #[derive(Debug, Clone)]
@@ -66,45 +75,6 @@ pub(crate) enum Phase {
     },
 }
 
-/// A backup as its master sees it.
-#[derive(Debug)]
-pub(crate) struct Peer {
-    pub(crate) member: Member,
-    /// It has the log up to here.
-    pub(crate) acked: Position,
-    /// Whether it has to get everything first.
-    pub(crate) install: bool,
-    /// It is a backup of the view to come alone: nothing counts on it yet.
-    pub(crate) joins: bool,
-    /// It was sent the log up to here; what is under way is what follows `acked`.
-    sent: Position,
-    in_flight: bool,
-    ticks: u32,
-    /// Parts of a copy of everything that it was sent since it last answered.
-    copies: u32,
-    /// The part of the image that it needs next.
-    piece: u32,
-    /// What it was told that all have.
-    told: Position,
-}
-
-impl Peer {
-    pub(crate) fn new(member: Member, acked: Position, install: bool) -> Self {
-        Self {
-            member,
-            acked,
-            install,
-            joins: false,
-            sent: acked,
-            in_flight: false,
-            ticks: 0,
-            copies: 0,
-            piece: 0,
-            told: 0,
-        }
-    }
-}
-
 /// The master of a view.
 pub struct Master<E> {
     pub(crate) options: Options,
@@ -120,9 +90,9 @@ pub struct Master<E> {
     pub(crate) peers: Vec<Peer>,
     /// The view to come, while its new backups get their copies and the one in use is served.
     coming: Option<Config>,
-    /// What is synced of the log that new backups still need.
+    /// The end of what is synced: new backups and spares may lack it.
     kept: KeptLog,
-    /// What backups that need everything are sent, while there are any.
+    /// What servers that need everything are sent, while there are any.
     image: Option<Image>,
     /// Which keys what is not synced has touched.
     unsynced: UnsyncedKeys,
@@ -156,6 +126,10 @@ pub struct MasterCounts {
     pub replayed: u64,
     /// Clients forgotten.
     pub expired: u64,
+    /// Pieces of copies sent to servers that had no part of the log, and the bytes in them.
+    pub pieces: u64,
+    /// See `pieces`.
+    pub copied_bytes: u64,
 }
 
 impl<E: Execute> Master<E> {
@@ -165,9 +139,10 @@ impl<E: Execute> Master<E> {
         config: Config,
         phase: Phase,
         (state, rifl): (E, Rifl),
-        (synced, log): (Position, VecDeque<Entry>),
+        (kept, log): (KeptLog, VecDeque<Entry>),
         peers: Vec<Peer>,
     ) -> Self {
+        let synced = kept.end().at;
         let mut master = Self {
             options,
             elected: config.view.epoch,
@@ -179,7 +154,7 @@ impl<E: Execute> Master<E> {
             synced,
             peers,
             coming: None,
-            kept: KeptLog::default(),
+            kept,
             image: None,
             unsynced: UnsyncedKeys::default(),
             conflicted: BTreeSet::new(),
@@ -220,6 +195,29 @@ impl<E: Execute> Master<E> {
     /// The end of the log.
     pub(crate) fn last(&self) -> Position {
         self.synced + self.log.len() as Position
+    }
+
+    /// The last entry of the log.
+    fn end(&self) -> LogId {
+        let kept = self.kept.end();
+        let epoch = self.log.back().map_or(kept.epoch, |entry| entry.epoch);
+        assert_eq!(
+            kept.at, self.synced,
+            "what is synced ends where the rest begins"
+        );
+        LogId {
+            at: self.last(),
+            epoch,
+        }
+    }
+
+    /// How many entries a peer does not have, as far as the master knows.
+    pub(crate) fn lacks(&self, peer: &Peer) -> u64 {
+        assert!(
+            peer.acked <= self.last(),
+            "no backup has more than its master"
+        );
+        self.last() - peer.acked
     }
 
     pub(crate) fn epoch(&self) -> Epoch {
@@ -304,14 +302,14 @@ impl<E: Execute> Master<E> {
             self.records.is_empty(),
             "what was given away to be written down comes first"
         );
-        let last = self.last();
-        self.journaled = last;
+        let end = self.end();
+        self.journaled = end.at;
         Some(WholeStore {
             base,
             epoch: self.epoch(),
             copied: View::default(),
-            applied: last,
-            verified: last,
+            applied: end,
+            verified: end.at,
             state: self.state.snapshot(),
             rifl: self.rifl.clone(),
             tail: Vec::new(),
@@ -340,12 +338,15 @@ impl<E: Execute> Master<E> {
             return Err("garbage out of order".to_owned());
         }
         for peer in &self.peers {
-            if peer.acked > last || (peer.acked < self.kept_from() && !peer.install) {
+            if peer.acked > last || (peer.acked < self.kept_from() && peer.has_log()) {
                 let (member, acked) = (peer.member, peer.acked);
                 return Err(format!("{member:?} has {acked} of {}..{last}", self.synced));
             }
         }
-        let lacks_all = |peer: &Peer| peer.install && !peer.joins;
+        if self.kept.end().at != self.synced {
+            return Err("what is kept does not end with what is synced".to_owned());
+        }
+        let lacks_all = |peer: &Peer| peer.counts() && !peer.has_log();
         if self.is_serving() && self.options.is_honest() && self.peers.iter().any(lacks_all) {
             return Err("a backup of the view in use lacks everything".to_owned());
         }

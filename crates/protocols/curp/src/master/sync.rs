@@ -2,18 +2,17 @@
 
 use manxdb_core::Nanos;
 
-use super::{Master, Peer, Phase};
-use crate::copying::{Cut, Image};
+use super::{ENTRIES_A_MESSAGE, Master, Peer, Phase};
 use crate::execute::Execute;
 use crate::ids::{Member, Position};
-use crate::message::{CurpMessage, Entry};
+use crate::log::Entry;
+use crate::master::peer::Progress;
+use crate::message::CurpMessage;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::node::{CurpTimer, Outbox};
 use crate::options::Durability;
 
-/// Entries of one message to a backup.
-const ENTRIES_A_MESSAGE: usize = 256;
 /// Bytes of one message to a backup, but for its last entry.
 const BYTES_A_MESSAGE: usize = 4 << 20;
 
@@ -43,8 +42,9 @@ impl<E: Execute> Master<E> {
     pub(crate) fn start_sync(&mut self, out: &mut impl Outbox) {
         for index in 0..self.peers.len() {
             let peer = &self.peers[index];
-            let is_due = !peer.in_flight || !peer.install;
-            if is_due && (peer.install || peer.sent < self.last()) {
+            let is_due = !peer.in_flight || peer.has_log();
+            let lacks = !peer.has_log() || peer.sent < self.last();
+            if is_due && lacks && !peer.follows() {
                 self.push(index, out);
             }
         }
@@ -55,9 +55,14 @@ impl<E: Execute> Master<E> {
         if self.has_opened() {
             self.write_down();
         }
-        if self.peers[index].install {
-            return self.push_piece(index, out);
+        match self.peers[index].progress {
+            Progress::Probe => self.ask_log(index, out),
+            Progress::Snapshot { .. } => self.push_piece(index, out),
+            Progress::Replicate => self.push_entries(index, out),
         }
+    }
+
+    fn push_entries(&mut self, index: usize, out: &mut impl Outbox) {
         let (epoch, last, synced) = (self.epoch(), self.last(), self.synced);
         let kept_from = self.kept_from();
         let peer = &mut self.peers[index];
@@ -68,7 +73,11 @@ impl<E: Execute> Master<E> {
             peer.acked >= kept_from,
             "backups have what is not kept for them"
         );
+        peer.unanswered += u32::from(peer.follows());
+        // No more than it has said to have (F2); that is what all have, for a backup.
+        let synced = synced.min(peer.acked);
         peer.told = synced;
+        let is_new = peer.is_new;
         let after = peer.sent.max(kept_from);
         assert!(after <= last, "nothing was sent from beyond the log");
         let skip = usize::try_from(after - kept_from).unwrap_or(usize::MAX);
@@ -90,6 +99,7 @@ impl<E: Execute> Master<E> {
             "a master sends what it or an earlier one has made"
         );
         peer.sent = after + entries.len() as Position;
+        peer.sent_all = peer.sent == last;
         assert!(peer.sent <= last, "no more is sent than there is");
         let append = CurpMessage::Append {
             to,
@@ -98,91 +108,34 @@ impl<E: Execute> Master<E> {
             entries,
             last,
             synced,
+            is_new,
         };
         out.send(node, append);
-    }
-
-    /// Sends a new backup the part of a copy that it needs next: one at a time is under way.
-    fn push_piece(&mut self, index: usize, out: &mut impl Outbox) {
-        let view = match (&self.phase, &self.coming) {
-            (Phase::Changing { next }, _) => next.view,
-            (Phase::Serving, Some(coming)) => coming.view,
-            (Phase::Serving, None) => return,
-            (Phase::Filling | Phase::Freezing { .. }, _) => self.config.view,
-        };
-        let (epoch, last, kept_from) = (self.epoch(), self.last(), self.kept_from());
-        // The log goes on behind the cut, and is kept from there on.
-        let follows = |image: &Image| image.cut().epoch == epoch && image.cut().last >= kept_from;
-        if !self.image.as_ref().is_some_and(follows) {
-            let cut = Cut { epoch, last };
-            let image = Image::new(cut, &self.state, &self.rifl, &self.options);
-            self.image = Some(image.made_while_serving(self.is_serving()));
-            for peer in &mut self.peers {
-                peer.piece = 0;
-            }
-        }
-        let Some(image) = &self.image else {
-            return;
-        };
-        let peer = &mut self.peers[index];
-        assert!(peer.acked <= last, "nobody has more than there is");
-        peer.in_flight = true;
-        peer.ticks = 0;
-        peer.sent = image.cut().last;
-        peer.copies += 1;
-        let install = CurpMessage::Install {
-            to: peer.member.life,
-            piece: image.piece(peer.piece, view),
-        };
-        out.send(peer.member.node, install);
-    }
-
-    /// A new backup says which part of its copy it needs next; it may need all of them again.
-    pub(crate) fn collected_pieces(
-        &mut self,
-        from: Member,
-        cut: Cut,
-        next: u32,
-        out: &mut impl Outbox,
-    ) {
-        let image = self.image.as_ref().filter(|image| image.cut() == cut);
-        let Some(count) = image.map(Image::count) else {
-            return; // not this copy
-        };
-        let mut peers = self.peers.iter();
-        let Some(index) = peers.position(|peer| peer.member == from && peer.install) else {
-            return;
-        };
-        let peer = &mut self.peers[index];
-        assert!(
-            peer.piece < count,
-            "the last piece is confirmed as a log is"
-        );
-        let begins_again = next == 0 && peer.piece > 0;
-        if next >= count || (next <= peer.piece && !begins_again) {
-            return;
-        }
-        peer.piece = next;
-        peer.copies = 0;
-        self.push(index, out);
     }
 
     /// A backup has everything up to a place.
     pub(crate) fn appended(&mut self, from: Member, at: Position, out: &mut impl Outbox) {
         let last = self.last();
         let copied = self.image.as_ref().map(|image| image.cut().last);
-        let Some(peer) = self.peers.iter_mut().find(|peer| peer.member == from) else {
+        let mut peers = self.peers.iter();
+        let Some(index) = peers.position(|peer| peer.member == from) else {
             return;
         };
-        if at > last || (peer.install && copied.is_none_or(|copied| at < copied)) {
+        let peer = &mut self.peers[index];
+        let had = match peer.progress {
+            Progress::Probe => None,
+            Progress::Snapshot { .. } => copied.filter(|copied| at >= *copied),
+            Progress::Replicate => Some(peer.acked),
+        };
+        let Some(had) = had.filter(|_| at <= last) else {
             return; // not this log, or said before its copy
-        }
-        peer.acked = if peer.install { at } else { peer.acked.max(at) };
-        peer.sent = peer.sent.max(peer.acked);
-        peer.install = false;
-        peer.copies = 0;
-        peer.in_flight = peer.sent > peer.acked;
+        };
+        peer.confirm(had, at);
         assert!(peer.sent <= last, "a backup has no more than its master");
+        self.forget_image();
+        if self.peers[index].follows() {
+            return self.go_on_following(index, out);
+        }
         self.progress(out);
         self.go_on_joining(out);
         if self.held.first().is_some() || !self.is_serving() {
@@ -194,7 +147,7 @@ impl<E: Execute> Master<E> {
 
     /// Does what the backups' answers allow.
     fn progress(&mut self, out: &mut impl Outbox) {
-        let counted = self.peers.iter().filter(|peer| !peer.joins);
+        let counted = self.peers.iter().filter(|peer| peer.counts());
         let acked = counted.map(|peer| peer.acked);
         let all = acked.clone().min().unwrap_or_else(|| self.last());
         match &self.phase {
@@ -203,7 +156,7 @@ impl<E: Execute> Master<E> {
                 let all = if self.has(Mutant::SyncOfOne) {
                     acked.max().unwrap_or(all)
                 } else {
-                    all
+                    self.with_followers(all)
                 };
                 let all = self.on_own_disk(all);
                 if all > self.synced {
@@ -213,6 +166,20 @@ impl<E: Execute> Master<E> {
             Phase::Filling | Phase::Changing { .. } => self.report_ready(out),
             Phase::Freezing { .. } => {}
         }
+    }
+
+    /// With a planted defect, as many backups and spares have it as there are backups.
+    #[cfg(feature = "mutants")]
+    fn with_followers(&self, all: Position) -> Position {
+        if !self.has(Mutant::FollowerCounts) {
+            return all;
+        }
+        let known = self.peers.iter().filter(|peer| peer.has_log());
+        let known = known.filter(|peer| peer.counts() || peer.follows());
+        let mut acked: Vec<Position> = known.map(|peer| peer.acked).collect();
+        acked.sort_unstable_by(|one, other| other.cmp(one));
+        let faults = self.config.backups.len();
+        acked.get(faults.wrapping_sub(1)).copied().unwrap_or(all)
     }
 
     /// How much of what all backups have counts as synced: in `fsync` mode, what its own disk has too.
@@ -236,7 +203,7 @@ impl<E: Execute> Master<E> {
 
     /// Tells the coordinator that the backups of the view to come have everything.
     pub(super) fn report_ready(&self, out: &mut impl Outbox) {
-        let has_all = |peer: &Peer| !peer.install && peer.acked == self.last();
+        let has_all = |peer: &Peer| peer.has_log() && peer.acked == self.last();
         let ready = self.peers.iter().all(has_all) && self.on_own_disk(self.last()) == self.last();
         #[cfg(feature = "mutants")]
         let ready = ready || self.has(Mutant::OpensBeforeSync);
@@ -261,18 +228,16 @@ impl<E: Execute> Master<E> {
         assert!(synced <= self.last(), "nothing is synced that is not there");
         let count = usize::try_from(synced - self.synced).unwrap_or(usize::MAX);
         let last = self.last();
-        let drained = self.log.drain(..count);
-        if self.coming.is_some() {
-            self.kept.extend(drained);
-        } else {
-            drop(drained);
+        for entry in self.log.drain(..count) {
+            self.kept.push(entry);
         }
         self.synced = synced;
         assert_eq!(self.last(), last, "a sync moves no entry");
         #[cfg(feature = "mutants")]
-        for peer in self.peers.iter_mut().filter(|peer| !peer.joins) {
+        for peer in self.peers.iter_mut().filter(|peer| peer.counts()) {
             peer.acked = peer.acked.max(synced); // with a planted defect: the log is gone
         }
+        self.trim_kept();
         self.unsynced.synced_up_to(synced);
         self.conflicted = self.conflicted.split_off(&(synced + 1));
         for (to, message) in self.held.release(synced) {

@@ -4,6 +4,7 @@ use super::{Master, PATIENCE_TICKS, Peer, Phase};
 use crate::execute::Execute;
 use crate::garbage::GcLink;
 use crate::ids::{Config, Member, View};
+use crate::master::peer::{Progress, Purpose};
 use crate::message::CurpMessage;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
@@ -77,12 +78,14 @@ impl<E: Execute> Master<E> {
             for peer in &mut self.peers {
                 // One that is no backup of the view in use may have been given another log whole.
                 let is_backup = CurpMessage::names(&self.config.backups, peer.member);
-                let install = peer.install || !is_backup;
-                *peer = Peer::new(peer.member, self.synced, install);
+                *peer = if is_backup && peer.has_log() {
+                    Peer::backup(peer.member, self.synced)
+                } else {
+                    Peer::joining(peer.member, self.synced)
+                };
             }
             self.config.view.epoch = new.view.epoch;
             self.image = None;
-            self.kept.clear();
         } else if self.is_serving() {
             return self.begin_joining(new, out);
         }
@@ -95,11 +98,11 @@ impl<E: Execute> Master<E> {
         let mut known = std::mem::take(&mut self.peers);
         for member in &new.backups {
             let same = known.iter().position(|peer| peer.member == *member);
-            let fresh = Peer::new(*member, self.synced, true);
-            let mut peer = same.map_or(fresh, |index| known.remove(index));
-            peer.joins = false;
-            self.peers.push(peer);
+            let fresh = Peer::joining(*member, self.synced);
+            let peer = same.map_or(fresh, |index| known.remove(index));
+            self.peers.push(peer.with(Purpose::Backup));
         }
+        self.forget_image();
         assert_eq!(
             self.peers.len(),
             new.backups.len(),
@@ -127,7 +130,7 @@ impl<E: Execute> Master<E> {
             config.view.epoch >= self.epoch(),
             "a view to open is not an earlier one"
         );
-        let has_all = |peer: &Peer| peer.acked == self.last() && !peer.install;
+        let has_all = |peer: &Peer| peer.acked == self.last() && peer.has_log();
         assert!(
             self.peers.iter().all(has_all) || !self.options.is_honest(),
             "all backups of a view that opens have the whole log"
@@ -139,7 +142,10 @@ impl<E: Execute> Master<E> {
         self.config = config.clone();
         self.phase = Phase::Serving;
         self.image = None;
-        self.kept.clear();
+        for peer in &mut self.peers {
+            peer.is_new = false;
+            peer.catches_up = false;
+        }
         self.write_down();
         assert!(
             self.journaled == self.last() || !self.options.durability.is_on_disk(),
@@ -159,15 +165,24 @@ impl<E: Execute> Master<E> {
             for witness in &old.witnesses {
                 out.send(witness.node, CurpMessage::Freeze(old.view));
             }
+            for index in 0..self.peers.len() {
+                if self.peers[index].progress == Progress::Probe {
+                    self.ask_log(index, out);
+                }
+            }
             return;
         }
         let (last, synced) = (self.last(), self.synced);
         for index in 0..self.peers.len() {
             let peer = &mut self.peers[index];
+            if peer.waits > 0 {
+                peer.waits -= 1;
+                continue;
+            }
             peer.ticks += 1;
-            let lacks = peer.install || peer.acked < last || peer.told < synced;
+            let lacks = !peer.has_log() || peer.acked < last || peer.told < synced;
             // Everything takes its time: each further copy of it is waited for twice as long.
-            let patience = PATIENCE_TICKS << peer.copies.min(10);
+            let patience = PATIENCE_TICKS << peer.unanswered.min(10);
             if lacks && (!peer.in_flight || peer.ticks > patience) {
                 peer.sent = peer.acked;
                 self.push(index, out);
@@ -191,9 +206,9 @@ mod tests {
     use manxdb_core::NodeId;
 
     use super::*;
-    use crate::ids::{ClientId, RpcId};
+    use crate::ids::{ClientId, Epoch, LogId, RpcId};
+    use crate::log::{Change, KeptLog};
     use crate::machine_tests::{OneKeyEach, Said, config, member};
-    use crate::message::Change;
     use crate::options::Options;
     use crate::rifl::Rifl;
 
@@ -212,13 +227,17 @@ mod tests {
         let (old, new) = (config(1, 1, 2), config(2, 2, 3));
         let mut rifl = Rifl::default();
         rifl.take(1, &Change::Opened(ClientId(1)));
+        let first = LogId {
+            at: 1,
+            epoch: Epoch(1),
+        };
         let mut master = Master::new(
             options,
             new.clone(),
             Phase::Freezing { old: old.clone() },
             (OneKeyEach, rifl),
-            (1, VecDeque::new()),
-            vec![Peer::new(member(3), 1, false)],
+            (KeptLog::behind(first), VecDeque::new()),
+            vec![Peer::backup(member(3), 1)],
         );
         let mut said = Said::default();
         master.frozen(member(9), old.view, &[record(1, "a")], &mut said);

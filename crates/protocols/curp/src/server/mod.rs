@@ -12,7 +12,7 @@ use crate::execute::Execute;
 use crate::ids::{Config, Epoch, Member, Position, View};
 use crate::master::{Master, MasterCounts, Peer, Phase, RunRequest};
 use crate::message::CurpMessage;
-use crate::node::{CurpTimer, Outbox, heartbeat};
+use crate::node::{CurpTimer, Outbox, Shown, heartbeat};
 use crate::options::Options;
 
 /// A lease by timers alone: clocks may be set, timers only drift.
@@ -83,8 +83,12 @@ impl<E: Execute> Server<E> {
             "a heartbeat's lease begins with it"
         );
         out.set_timer(self.options.lease, CurpTimer::LeaseEnds(number));
-        let log = (self.serves(), self.holding());
-        heartbeat(&self.options, (number, self.me.life), log, out);
+        let shown = Shown {
+            serves: self.serves(),
+            holds: self.holding(),
+            near: self.master.as_ref().map_or_else(Vec::new, |m| m.near()),
+        };
+        heartbeat(&self.options, (number, self.me.life), shown, out);
     }
 
     /// The view that it serves as master.
@@ -156,14 +160,22 @@ impl<E: Execute> Server<E> {
     #[must_use]
     pub fn backlog(&self) -> Option<Vec<(NodeId, u64)>> {
         let master = self.master.as_ref()?;
-        let peers = master.peers.iter().map(|peer| {
-            assert!(
-                peer.acked <= master.last(),
-                "no backup has more than its master"
-            );
-            (peer.member.node, master.last() - peer.acked)
+        let backups = master.peers.iter().filter(|peer| !peer.follows());
+        let backlog = backups.map(|peer| (peer.member.node, master.lacks(peer)));
+        Some(backlog.collect())
+    }
+
+    /// Of a master: the spares that follow its log, and how many commands of it each does not have;
+    /// nothing of one that is asked for its log or gets a copy.
+    #[must_use]
+    pub fn followers(&self) -> Option<Vec<(NodeId, Option<u64>)>> {
+        let master = self.master.as_ref()?;
+        let followers = master.peers.iter().filter(|peer| peer.follows());
+        let followers = followers.map(|peer| {
+            let lacks = peer.has_log().then(|| master.lacks(peer));
+            (peer.member.node, lacks)
         });
-        Some(peers.collect())
+        Some(followers.collect())
     }
 
     /// Of a master: updates whose records some witness may still have, so that an update of the same key
@@ -204,14 +216,20 @@ impl<E: Execute> Server<E> {
         out: &mut impl Outbox,
     ) {
         match body {
-            CurpMessage::Append { .. } | CurpMessage::Install { .. } => {
+            CurpMessage::Append { .. }
+            | CurpMessage::AskLog { .. }
+            | CurpMessage::Install { .. } => {
                 self.as_backup(from, body, out);
             }
             CurpMessage::Lease {
                 number,
                 view,
                 granted,
-            } => self.leased(number, view, granted),
+                followers,
+            } => {
+                self.leased(number, view, granted);
+                self.follow_me(view, followers, out);
+            }
             CurpMessage::Recover { old, new, restores } => self.recover(old, new, restores, out),
             CurpMessage::Serve(config) => self.serve(&config, out),
             CurpMessage::Run { view, rpc, .. } | CurpMessage::Sync { view, rpc }
@@ -260,6 +278,9 @@ impl<E: Execute> Server<E> {
             CurpMessage::Appended { life, epoch, at } if epoch == master.backup_epoch() => {
                 master.appended(Member { node: from, life }, at, out);
             }
+            CurpMessage::HasLog { life, epoch, log } if epoch == master.backup_epoch() => {
+                master.has_log(Member { node: from, life }, log, out);
+            }
             CurpMessage::Collected { life, cut, next } => {
                 master.collected_pieces(Member { node: from, life }, cut, next, out);
             }
@@ -292,6 +313,15 @@ impl<E: Execute> Server<E> {
         }
     }
 
+    /// As a master, has these spares follow its log.
+    fn follow_me(&mut self, view: View, spares: Option<Vec<Member>>, out: &mut impl Outbox) {
+        if let (Some(master), Some(spares)) = (&mut self.master, spares)
+            && master.config.view == view
+        {
+            master.follow_me(&spares, out);
+        }
+    }
+
     /// Becomes the master that replaces another one, or the first; `restores` when the processes of the
     /// old view are gone.
     fn recover(&mut self, old: Option<Config>, new: Config, restores: bool, out: &mut impl Outbox) {
@@ -313,7 +343,7 @@ impl<E: Execute> Server<E> {
         let has_log = if restores {
             self.is_kept
         } else {
-            old.as_ref().is_none_or(is_backup)
+            old.as_ref().is_none_or(is_backup) || self.counts_as_backup()
         };
         if !has_log {
             return; // it does not have what was completed
@@ -327,8 +357,11 @@ impl<E: Execute> Server<E> {
         let peers = new.backups.iter().map(|member| {
             let old = old.as_ref();
             let names = |old: &Config| CurpMessage::names(&old.backups, *member);
-            let has_log = !restores && old.is_some_and(names);
-            Peer::new(*member, synced, !has_log)
+            if !restores && old.is_some_and(names) {
+                Peer::backup(*member, synced)
+            } else {
+                Peer::joining(*member, synced)
+            }
         });
         let peers: Vec<Peer> = peers.collect();
         // The tables of a view whose processes are gone are gone as well, or may be of any age.
@@ -344,7 +377,7 @@ impl<E: Execute> Server<E> {
             new,
             phase,
             (self.store.state.clone(), self.store.rifl.clone()),
-            (synced, self.store.tail.clone()),
+            (self.store.kept.clone(), self.store.tail.clone()),
             peers,
         );
         master.tick(out);
@@ -358,6 +391,19 @@ impl<E: Execute> Server<E> {
         if self.disk.is_used() {
             self.once_safe(Then::Own(elected, last), out);
         }
+    }
+
+    /// With a planted defect, a spare that follows the log has everything that a backup has.
+    #[cfg(feature = "mutants")]
+    fn counts_as_backup(&self) -> bool {
+        let mutant = crate::mutants::Mutant::FollowerTakesOver;
+        self.options.has(mutant)
+    }
+
+    #[cfg(not(feature = "mutants"))]
+    #[allow(clippy::unused_self)] // a planted defect asks
+    fn counts_as_backup(&self) -> bool {
+        false
     }
 
     fn serve(&mut self, config: &Config, out: &mut impl Outbox) {

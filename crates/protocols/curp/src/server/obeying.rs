@@ -21,6 +21,7 @@ impl<E: Execute> Server<E> {
                 entries,
                 last,
                 synced,
+                is_new,
             } if to == life => {
                 if !self.obeys(epoch) {
                     return;
@@ -48,7 +49,10 @@ impl<E: Execute> Server<E> {
                     };
                     self.disk.write(obeyed, out);
                 }
-                (epoch, at, self.disk.is_waited_for())
+                (epoch, at, is_new || self.disk.is_waited_for())
+            }
+            CurpMessage::AskLog { to, epoch } if to == life => {
+                return self.tell_log(from, epoch, out);
             }
             CurpMessage::Install { to, piece } if to == life => {
                 return self.take_piece(from, piece, out);
@@ -58,9 +62,28 @@ impl<E: Execute> Server<E> {
         self.say_appended(from, (epoch, at), waits, out);
     }
 
+    /// Tells a master which log this server has, so that it may need no copy. Which of what is not applied
+    /// is that master's, entries that follow tell.
+    fn tell_log(&mut self, from: NodeId, epoch: Epoch, out: &mut impl Outbox) {
+        if !self.obeys(epoch) {
+            return;
+        }
+        let is_own = self.is_kept || !self.disk.is_used();
+        let log = is_own.then(|| self.store.kept.end());
+        assert!(
+            log.is_none_or(|log| log.at == self.store.applied && log.epoch <= epoch),
+            "what is applied is of this master or an earlier one"
+        );
+        let life = self.me.life;
+        let has_log = CurpMessage::HasLog { life, epoch, log };
+        // Whatever the mode, as what a copy has.
+        self.once_safe(Then::Tell(from, has_log), out);
+    }
+
     /// Takes a part of a copy of everything that a master has; the last one makes this server a backup.
     fn take_piece(&mut self, from: NodeId, piece: Piece, out: &mut impl Outbox) {
-        let Cut { epoch, last } = piece.cut;
+        let cut = piece.cut;
+        let Cut { epoch, last, .. } = cut;
         if !self.obeys(epoch) {
             return;
         }
@@ -70,12 +93,12 @@ impl<E: Execute> Server<E> {
             match self.collector.take(piece, &self.options) {
                 Took::Nothing => return,
                 Took::Next(next) => {
-                    let (life, cut) = (self.me.life, Cut { epoch, last });
+                    let life = self.me.life;
                     let collected = CurpMessage::Collected { life, cut, next };
                     return out.send(from, collected);
                 }
                 Took::Whole(copy) => {
-                    assert_eq!(copy.cut, Cut { epoch, last }, "a copy is of one cut");
+                    assert_eq!(copy.cut, cut, "a copy is of one cut");
                     // Of a copy behind which a view was served nothing is said to the coordinator: should
                     // all processes stop before the next view, the members of the one in use count.
                     let is_complete = copy.is_complete || self.counts_any_copy();
@@ -87,7 +110,7 @@ impl<E: Execute> Server<E> {
                     let Some((state, rifl)) = copy.open() else {
                         return; // it is sent again from its beginning
                     };
-                    self.store.install(last, state, rifl);
+                    self.store.install(cut.end(), state, rifl);
                     self.store.copied = view;
                     assert_eq!(self.store.last(), last, "a copy ends where the log does");
                     self.base = self.me.life;

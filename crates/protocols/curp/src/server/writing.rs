@@ -79,7 +79,7 @@ impl<E: Execute> Server<E> {
             let whole = self.store.to_whole(base);
             return self.disk.write(ServerRecord::Whole(whole), out);
         };
-        let at = whole.applied;
+        let at = whole.applied.at;
         self.disk.write(ServerRecord::Whole(whole), out);
         self.once_safe(Then::Own(elected, at), out);
     }

@@ -31,6 +31,16 @@ fn a_cluster_for_one_fault_stays_linearizable_and_comes_to_rest() {
     survives(Setting::default());
 }
 
+/// Less is kept for spares than what they lack after some faults: they get one copy after another.
+#[test]
+fn a_cluster_whose_spares_lag_behind_stays_linearizable_and_comes_to_rest() {
+    survives(Setting {
+        spares: 2,
+        kept_bytes: 1_000,
+        ..Setting::default()
+    });
+}
+
 #[test]
 fn a_cluster_for_two_faults_stays_linearizable_and_comes_to_rest() {
     survives(Setting {

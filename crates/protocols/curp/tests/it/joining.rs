@@ -15,6 +15,7 @@ const NEW: NodeId = NodeId(3);
 fn setting() -> Setting {
     Setting {
         piece_bytes: 4,
+        spares_follow: false,
         keys: 240,
         clients: 4,
         reader: true,
@@ -88,6 +89,7 @@ fn stops_behind_a_copy(mutant: Option<Mutant>, quarter: u64) -> Result<(), Strin
     let setting = Setting {
         keys: 8,
         piece_bytes: 64,
+        spares_follow: false,
         durability: Durability::Fsync,
         think: Nanos::from_micros(800),
         outstanding: 2,

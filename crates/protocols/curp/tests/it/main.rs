@@ -11,6 +11,7 @@ mod common;
 mod disks;
 mod every_order;
 mod faults;
+mod following;
 mod joining;
 mod mutants;
 mod rounds;

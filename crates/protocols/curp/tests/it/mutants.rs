@@ -38,9 +38,15 @@ enum Harm {
     /// The coordinator does not hear a backup, so that a spare is filled while the view is served; some time
     /// later the master stops.
     Unheard,
+    /// Its backup does not hear it for a while, in which it stops. A spare hears it.
+    BackupIsDeaf,
+    /// A spare stands still for longer than what it lacks is kept; then a backup stops.
+    SpareLags,
+    /// A spare starts, and gets a copy, while the backup does not hear the master; which then stops.
+    SpareIsFilled,
 }
 
-const HARMS: [Harm; 8] = [
+const HARMS: [Harm; 11] = [
     Harm::Crash,
     Harm::CrashInBadWeather,
     Harm::CutOff,
@@ -49,6 +55,9 @@ const HARMS: [Harm; 8] = [
     Harm::Pause,
     Harm::CrashInCopy,
     Harm::Unheard,
+    Harm::BackupIsDeaf,
+    Harm::SpareLags,
+    Harm::SpareIsFilled,
 ];
 
 impl Harm {
@@ -97,9 +106,31 @@ fn calm() -> Setting {
 fn copying() -> Setting {
     Setting {
         piece_bytes: 16,
+        spares_follow: false,
         keys: 64,
         until: SimTime::from_millis(450),
         ..busy(2)
+    }
+}
+
+/// Many scripts whose answers nobody got when the master stops.
+fn scripted() -> Setting {
+    Setting {
+        clients: 6,
+        sync_after: Nanos::from_millis(12),
+        draws: false,
+        reader: false,
+        ..busy(1)
+    }
+}
+
+/// Little is kept for spares, so that they get copies.
+fn lagging() -> Setting {
+    Setting {
+        kept_bytes: 10_000,
+        keys: 240,
+        until: SimTime::from_millis(450),
+        ..busy(1)
     }
 }
 
@@ -134,6 +165,18 @@ fn plan(harm: Harm, setting: &Setting, seed: u64) -> Plan {
             let backup = 1 + setting.faults;
             format!("{at}us+400ms cut n{backup} n0; {later}us+150ms crash n1")
         }
+        Harm::BackupIsDeaf => {
+            let then = at + 30_000;
+            format!("{at}us+200ms part n1 n2; {then}us+150ms crash n1")
+        }
+        Harm::SpareLags => {
+            let then = at + 60_000;
+            format!("{at}us+50ms pause n3; {then}us+400ms crash n2")
+        }
+        Harm::SpareIsFilled => {
+            let (away, then) = (at - 130_000, at + 60_000);
+            format!("150ms+{away}us crash n3; {at}us+200ms part n1 n2; {then}us+150ms crash n1")
+        }
     };
     text.parse().unwrap()
 }
@@ -154,6 +197,8 @@ fn is_found(mutant: Mutant, faults: usize, harm: Harm, known: u64) {
     let setting = match mutant {
         Mutant::NoLease => calm(),
         Mutant::PieceSkipped | Mutant::LogBeforeLastPiece | Mutant::JoinsWithoutLog => copying(),
+        Mutant::GapSkipped | Mutant::AnyLogMatches => lagging(),
+        Mutant::ReplaysUndeclared => scripted(),
         _ => busy(faults),
     };
     let setting = Setting {
@@ -180,6 +225,11 @@ fn without_a_defect_nothing_is_found() {
     }
     for seed in 0..honest_seeds() {
         assert_eq!(wrong(&copying(), Harm::CrashInCopy, seed), None, "{seed}");
+    }
+    for harm in [Harm::SpareLags, Harm::SpareIsFilled] {
+        for seed in 0..honest_seeds() {
+            assert_eq!(wrong(&lagging(), harm, seed), None, "{harm:?} seed {seed}");
+        }
     }
     for faults in [1, 2] {
         for harm in HARMS {
@@ -215,10 +265,10 @@ found! {
     a_master_that_does_not_look_for_conflicts_is_found: NoConflictCheck, 1, CrashInBadWeather, 62;
     a_sync_with_one_backup_is_found: SyncOfOne, 2, CrashInBadWeather, 4;
     a_master_that_runs_twice_is_found: NoRifl, 1, CrashInBadWeather, 0;
-    a_master_that_reads_without_a_lease_is_found: NoLease, 1, Deposed, 4;
+    a_master_that_reads_without_a_lease_is_found: NoLease, 1, Deposed, 62;
     a_read_of_what_is_not_synced_is_found: ReadsUnsynced, 1, CrashInBadWeather, 51;
     an_undeclared_key_that_is_trusted_is_found: UndeclaredTrusted, 1, Crash, 40;
-    a_replay_of_undeclared_keys_is_found: ReplaysUndeclared, 1, CrashInBadWeather, 203;
+    a_replay_of_undeclared_keys_is_found: ReplaysUndeclared, 1, CrashInBadWeather, 172;
     a_stamp_that_is_ignored_is_found: StampIgnored, 1, Crash, 13;
     a_master_that_opens_before_its_sync_is_found: OpensBeforeSync, 2, CrashTwice, 0;
     a_master_that_replays_nothing_is_found: NoReplay, 1, Crash, 1;
@@ -226,4 +276,8 @@ found! {
     a_copy_without_one_of_its_pieces_is_found: PieceSkipped, 2, CrashInCopy, 0;
     a_log_that_follows_half_a_copy_is_found: LogBeforeLastPiece, 2, CrashInCopy, 0;
     a_backup_that_lacks_what_was_served_during_its_copy_is_found: JoinsWithoutLog, 2, Unheard, 0;
+    a_spare_that_counts_as_a_backup_is_found: FollowerCounts, 1, BackupIsDeaf, 0;
+    a_spare_that_becomes_master_is_found: FollowerTakesOver, 1, Crash, 0;
+    a_spare_whose_log_has_a_gap_is_found: GapSkipped, 1, SpareLags, 70;
+    a_log_that_is_another_masters_is_found: AnyLogMatches, 1, SpareIsFilled, 11;
 }

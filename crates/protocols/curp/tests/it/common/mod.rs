@@ -65,6 +65,10 @@ pub struct Setting {
     pub whole_after: u64,
     /// As [`Options::piece_bytes`].
     pub piece_bytes: usize,
+    /// As [`Options::spares_follow`].
+    pub spares_follow: bool,
+    /// As [`Options::kept_bytes`].
+    pub kept_bytes: usize,
     /// How long after the last question of the others the last reads begin.
     pub rest: Nanos,
 }
@@ -88,6 +92,8 @@ impl Default for Setting {
             durability: Durability::default(),
             whole_after: 2_000,
             piece_bytes: 64,
+            spares_follow: true,
+            kept_bytes: 20_000,
             rest: Nanos::from_millis(1),
         }
     }
@@ -106,6 +112,8 @@ impl Setting {
             durability: self.durability,
             whole_after: self.whole_after,
             piece_bytes: self.piece_bytes,
+            spares_follow: self.spares_follow,
+            kept_bytes: self.kept_bytes,
             ..Options::default()
         }
     }

@@ -9,7 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use manxdb_core::{Action, ActionOf, Actions, Core, Event, EventOf, LocalTime, NodeId, RequestId};
 use manxdb_curp::ids::View;
-use manxdb_curp::message::{Change, CurpMessage, Refusal};
+use manxdb_curp::log::Change;
+use manxdb_curp::message::{CurpMessage, Refusal};
 use manxdb_curp::mutants::Mutant;
 use manxdb_curp::options::PIECE_BYTES_MAX;
 use manxdb_curp::wire::Op;

@@ -255,6 +255,7 @@ impl<'a> Explorer<'a> {
             life,
             serves,
             holds: None,
+            near: Vec::new(),
         };
         let heartbeat = self.nodes.messages.number(heartbeat);
         self.datagram(state, (node, COORDINATOR), heartbeat);
