@@ -53,11 +53,6 @@ impl Session {
         }
     }
 
-    /// The session before it.
-    pub fn former(&self) -> Option<SessionId> {
-        self.former
-    }
-
     /// Its silence counts from now on.
     pub fn is_expected(&mut self, now: LocalTime) {
         self.heard = now;

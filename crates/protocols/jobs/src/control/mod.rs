@@ -13,14 +13,13 @@ mod assignments;
 pub mod choice;
 mod databases;
 mod go_local;
-mod invariants;
 mod jobs;
 mod outbox;
 pub mod report;
 mod shares;
 mod workers;
 
-use manxdb_core::check::deep;
+use manxdb_core::check::ensure;
 use std::collections::{BTreeMap, BTreeSet};
 
 use manxdb_core::{Actions, Core, Digest, Event, EventOf, LocalTime, NodeId, Random};
@@ -61,9 +60,6 @@ pub struct Control {
     /// When the first job that is put off may be tried again.
     due: LocalTime,
     outbox: Outbox,
-    /// All records folded, what the store had at the start among them: kept where invariants are
-    /// checked that walk a structure.
-    stored: Option<Durable>,
     counts: Counts,
     began: LocalTime,
 }
@@ -102,7 +98,6 @@ impl Control {
     /// same twice.
     #[must_use]
     pub fn new(options: Options, seed: u64, durable: Durable) -> Self {
-        let stored = deep().then(|| durable.clone());
         let mut control = Self {
             options,
             random: Random::new(seed),
@@ -118,7 +113,6 @@ impl Control {
             has_news: true,
             due: LocalTime::default(),
             outbox: Outbox::default(),
-            stored,
             counts: Counts::default(),
             began: LocalTime::default(),
         };
@@ -235,18 +229,11 @@ impl Control {
         if self.options.policy == Policy::Static {
             self.assign();
         }
-        let mut left = self.jobs.values().filter(|job| job.is_waiting()).count();
         while let Some(choice) = choice::next(self, step.now) {
-            assert!(left > 0, "each choice is about another job that waits");
-            left -= 1;
             match choice {
                 choice::Choice::Run(job, worker) => self.lease(step.now, job, worker),
                 choice::Choice::GoLocal(job, reason) => self.go_local(job, reason),
                 choice::Choice::Later(job, pause) => {
-                    assert!(
-                        self.options.policy == Policy::CaasLevel,
-                        "only CaaS-LSM's scheduler puts a job off"
-                    );
                     if let Some(job) = self.jobs.get_mut(&job) {
                         job.not_before = step.now + pause;
                         job.deferred += 1;
@@ -271,9 +258,6 @@ impl Control {
     }
 
     fn record(&mut self, record: Record) {
-        if let Some(stored) = &mut self.stored {
-            stored.apply(record.clone());
-        }
         self.outbox.record(record);
     }
 
@@ -312,7 +296,63 @@ impl Core for Control {
     }
 
     fn check(&self) -> Result<(), String> {
-        self.check_all()
+        for (id, job) in &self.jobs {
+            ensure(self.sessions.contains_key(&id.database), || {
+                format!("the database of job {id} is there")
+            })?;
+            ensure(job.failures <= job.attempts, || {
+                let (failures, attempts) = (job.failures, job.attempts);
+                format!("job {id} failed {failures} times in {attempts} attempts")
+            })?;
+            let mut failed_at = job.causes.iter().map(|(_, worker)| worker);
+            ensure(failed_at.all(|worker| job.avoids.contains(worker)), || {
+                format!("job {id} may go where it fails again")
+            })?;
+            let (State::Leased { attempt, .. } | State::Done { attempt, .. }) = &job.state else {
+                continue;
+            };
+            ensure(attempt.job == *id, || {
+                format!("job {id} is leased as {attempt}, of another job")
+            })?;
+            ensure(attempt.number <= job.attempts, || {
+                format!("{attempt} is one of {} attempts", job.attempts)
+            })?;
+            let State::Leased {
+                attempt, worker, ..
+            } = &job.state
+            else {
+                continue;
+            };
+            let knows = |worker: &Worker| worker.leased.contains_key(attempt);
+            ensure(self.workers.get(worker).is_none_or(knows), || {
+                format!("attempt {attempt} is missing at its worker")
+            })?;
+        }
+        for worker in self.workers.keys() {
+            ensure(!self.banned.contains(worker), || {
+                format!("worker {} is banned, and gets jobs", worker.0)
+            })?;
+        }
+        for session in self.sessions.values() {
+            ensure(session.weight > 0, || {
+                "a database counts for something".to_owned()
+            })?;
+            ensure(session.lately <= session.used, || {
+                let (lately, used) = (session.lately, session.used);
+                format!("a database received {lately} lately, of {used} in all")
+            })?;
+        }
+        let strikes_max = self.options.strikes_max;
+        ensure(
+            self.strikes.values().all(|strikes| *strikes < strikes_max),
+            || format!("{strikes_max} refusals ban a worker"),
+        )?;
+        self.assignments.check()?;
+        self.outbox.check()?;
+        for (id, worker) in &self.workers {
+            worker.check(*id, &self.jobs)?;
+        }
+        Ok(())
     }
 
     fn digest(&self) -> u64 {
@@ -359,6 +399,3 @@ fn leased_to(job: Option<&Job>, attempt: AttemptId) -> Option<WorkerId> {
         _ => None,
     }
 }
-
-#[cfg(test)]
-mod tests;

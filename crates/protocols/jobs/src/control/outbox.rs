@@ -20,8 +20,6 @@ pub(super) struct Outbox {
     messages: Vec<(NodeId, Message)>,
     held: VecDeque<(Token, Vec<(NodeId, Message)>)>,
     tokens: u64,
-    /// The newest record that is known to be on disk.
-    persisted: u64,
 }
 
 impl Outbox {
@@ -47,10 +45,6 @@ impl Outbox {
         ensure(tokens.is_sorted(), || {
             format!("messages wait in the order of records: {tokens:?}")
         })?;
-        let first = tokens.first();
-        ensure(first.is_none_or(|first| *first > self.persisted), || {
-            format!("messages wait for record {first:?}, which is on disk")
-        })?;
         ensure(
             tokens.last().is_none_or(|last| *last <= self.tokens),
             || format!("messages wait for {} records", self.tokens),
@@ -65,18 +59,11 @@ impl Outbox {
             token.0,
             self.tokens
         );
-        self.persisted = self.persisted.max(token.0);
         while self.held.front().is_some_and(|(held, _)| *held <= token) {
             for (to, message) in self.held.pop_front().into_iter().flat_map(|held| held.1) {
                 out.send(to, message);
             }
         }
-    }
-
-    /// As if messages waited for a record.
-    #[cfg(test)]
-    pub(super) fn hold(&mut self, token: Token) {
-        self.held.push_back((token, Vec::new()));
     }
 
     /// Ends a step.

@@ -1,11 +1,12 @@
 //! Workers: which are connected, what they run, whether they are banned.
 
+use manxdb_core::check::ensure;
 use std::collections::BTreeMap;
 
 use manxdb_core::{LocalTime, NodeId};
 
-use super::jobs::State;
-use super::{Control, Step};
+use super::jobs::{Job, State};
+use super::{Control, Step, leased_to};
 use crate::job::{AttemptId, Facts, JobId, WorkerId};
 use crate::message::{Ability, Beat, Message, Progress};
 use crate::options::Policy;
@@ -46,9 +47,18 @@ impl Worker {
         self.slots() > 0 && self.ability.fingerprints.contains(&facts.fingerprint)
     }
 
-    /// Orders given to it so far.
-    pub fn orders(&self) -> u64 {
-        self.orders
+    /// Checks that the worker's attempts agree with the jobs.
+    pub fn check(&self, id: WorkerId, jobs: &BTreeMap<JobId, Job>) -> Result<(), String> {
+        for (attempt, order) in &self.leased {
+            ensure(
+                leased_to(jobs.get(&attempt.job), *attempt) == Some(id),
+                || format!("a worker has {attempt}, whose job says otherwise"),
+            )?;
+            ensure(*order <= self.orders, || {
+                format!("{attempt} was given by order {order} of {}", self.orders)
+            })?;
+        }
+        Ok(())
     }
 }
 
@@ -85,12 +95,6 @@ impl Control {
         worker.total = beat.total;
         self.mend_missing(step, beat);
         let attempts = self.keep(step.now, beat);
-        let worker = self.workers.get(&beat.worker);
-        let has = |attempt| worker.is_some_and(|worker| worker.leased.contains_key(attempt));
-        assert!(
-            attempts.iter().all(has),
-            "leases are renewed of what a worker was given: {attempts:?}"
-        );
         let kept = Message::Kept {
             beat: beat.beat,
             attempts,
@@ -206,10 +210,6 @@ impl Control {
             !self.banned.contains(&to),
             "a worker that is banned gets nothing: {id}"
         );
-        assert!(
-            !job.avoids.contains(&to) || self.options.policy != Policy::Manxdb,
-            "a job does not go where it fails again: {id}"
-        );
         job.attempts += 1;
         let attempt = AttemptId {
             job: id,
@@ -252,16 +252,8 @@ impl Control {
     /// A worker has an attempt no more.
     pub(super) fn unlease(&mut self, worker: WorkerId, attempt: AttemptId) {
         self.has_news = true;
-        #[cfg(feature = "mutants")]
-        let may_be_late = self.is_mutant(crate::mutants::Mutant::TakesLateEnds);
-        #[cfg(not(feature = "mutants"))]
-        let may_be_late = false;
         if let Some(worker) = self.workers.get_mut(&worker) {
-            let order = worker.leased.remove(&attempt);
-            assert!(
-                order.is_some() || may_be_late,
-                "an attempt is taken from the worker that has it: {attempt}"
-            );
+            worker.leased.remove(&attempt);
             worker.progress.remove(&attempt);
         }
     }
@@ -288,11 +280,6 @@ impl Control {
         for (worker, attempt) in lapsed {
             self.lose(now, worker, attempt);
         }
-        let is_over = |state: &State| matches!(state, State::Leased { until, .. } if *until < now);
-        assert!(
-            !self.jobs.values().any(|job| is_over(&job.state)),
-            "a lease that is over is taken back"
-        );
         let lease = self.options.lease;
         let is_there = |worker: &Worker| now.since(worker.heard) <= lease;
         self.workers
@@ -302,9 +289,6 @@ impl Control {
     /// A database refused the worker's outputs. The worker may be unknown: it ended, or sent no
     /// beat since the control plane restarted.
     pub(super) fn strike(&mut self, id: WorkerId) {
-        if self.banned.contains(&id) {
-            return; // for another result, which it had given before
-        }
         let strikes = self.strikes.entry(id).or_default();
         *strikes += 1;
         if *strikes < self.options.strikes_max {
