@@ -34,7 +34,7 @@ const FLOORS: [(&str, u32); 15] = [
     ("protocols/vr", 270),
     ("rack", 180),
     ("sql", 1),
-    ("storage", 180),
+    ("storage", 179),
     ("txn", 200),
     ("vault", 200),
     ("views", 200),
