@@ -110,7 +110,7 @@ impl Chain {
             let versions: Vec<Version> = older.clone().collect();
             format!("older versions ascend: {versions:?}")
         })?;
-        let (last, newest) = (older.last(), self.newest.version);
+        let (last, newest) = (older.clone().next_back(), self.newest.version);
         ensure(last.is_none_or(|last| last < newest), || {
             format!("{last:?} is older than the newest version, {newest:?}")
         })
