@@ -111,6 +111,15 @@ def the_judge_finds_what_is_wrong():
         raise AssertionError(f"{lists} and {final} pass")
 
 
+def wait_for_more(workers):
+    """Until 30 more of their commands were acknowledged."""
+    before = sum(len(worker.appended) for worker in workers)
+    deadline = time.monotonic() + PATIENCE
+    while sum(len(worker.appended) for worker in workers) < before + 30:
+        assert time.monotonic() < deadline, "nothing is acknowledged any more"
+        time.sleep(0.02)
+
+
 def under_load(harm, cluster=None):
     """Clients of the proxy, while something happens to the cluster."""
     cluster = cluster or near()
@@ -120,14 +129,10 @@ def under_load(harm, cluster=None):
     workers = [Worker(cluster, number, stop) for number in range(3)]
     for worker in workers:
         worker.start()
-    time.sleep(0.3)
+    wait_for_more(workers)
     harm(cluster)
     cluster.wait_whole()
-    before = sum(len(worker.appended) for worker in workers)
-    deadline = time.monotonic() + PATIENCE
-    while sum(len(worker.appended) for worker in workers) < before + 30:
-        assert time.monotonic() < deadline, "nothing is acknowledged any more"
-        time.sleep(0.02)
+    wait_for_more(workers)
     stop.set()
     for worker in workers:
         worker.join(timeout=PATIENCE)
