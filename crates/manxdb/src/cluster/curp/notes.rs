@@ -1,5 +1,6 @@
 //! What nodes of a cluster that replicates say of themselves: notes of their status, by name.
 
+use manxdb_core::NodeId;
 use manxdb_curp::ids::Member;
 use manxdb_curp::{CurpNode, Execute};
 use manxdb_curp_redis::RedisMachine;
@@ -36,6 +37,15 @@ impl CountedRows for SqlMachine {
     fn count_rows(&self) -> usize {
         self.rows().len()
     }
+}
+
+/// What servers lack of the master's log: the commands of each, or `copy` where its log is not known.
+fn lacking(servers: &[(NodeId, Option<u64>)]) -> String {
+    let lacking = servers.iter().map(|(server, commands)| {
+        let commands = commands.map_or("copy".to_owned(), |commands| commands.to_string());
+        format!("{}:{commands}", server.0)
+    });
+    lacking.collect::<Vec<_>>().join(" ")
 }
 
 /// What a node says of itself.
@@ -80,16 +90,10 @@ pub fn notes<E: CountedRows>(core: &CurpNode<E>) -> Vec<(String, String)> {
         }
         if let (Some(not_synced), Some(backlog)) = (server.not_synced(), server.backlog()) {
             note("not synced", not_synced.to_string());
-            let backlog = backlog.iter();
-            let backlog = backlog.map(|(backup, commands)| format!("{}:{commands}", backup.0));
-            note("backlog", backlog.collect::<Vec<_>>().join(" "));
+            note("backlog", lacking(&backlog));
         }
         if let Some(followers) = server.followers() {
-            let followers = followers.iter().map(|(spare, commands)| {
-                let commands = commands.map_or("copy".to_owned(), |commands| commands.to_string());
-                format!("{}:{commands}", spare.0)
-            });
-            note("followers", followers.collect::<Vec<_>>().join(" "));
+            note("followers", lacking(&followers));
         }
         let (applied, state) = server.applied();
         note("applied", applied.to_string());

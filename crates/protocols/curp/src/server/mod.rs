@@ -156,26 +156,27 @@ impl<E: Execute> Server<E> {
         Some(master.last() - master.synced)
     }
 
-    /// Of a master: how many commands of its log each backup does not have, as far as it knows.
+    /// Of a master: its backups, and those of the view to come, and how many commands of its log each
+    /// does not have, as far as it knows; nothing of one that is asked for its log or gets a copy.
     #[must_use]
-    pub fn backlog(&self) -> Option<Vec<(NodeId, u64)>> {
-        let master = self.master.as_ref()?;
-        let backups = master.peers.iter().filter(|peer| !peer.follows());
-        let backlog = backups.map(|peer| (peer.member.node, master.lacks(peer)));
-        Some(backlog.collect())
+    pub fn backlog(&self) -> Option<Vec<(NodeId, Option<u64>)>> {
+        self.lacking(|peer| !peer.follows())
     }
 
-    /// Of a master: the spares that follow its log, and how many commands of it each does not have;
-    /// nothing of one that is asked for its log or gets a copy.
+    /// Of a master: the spares that follow its log, as [`Server::backlog`] tells of backups.
     #[must_use]
     pub fn followers(&self) -> Option<Vec<(NodeId, Option<u64>)>> {
+        self.lacking(Peer::follows)
+    }
+
+    fn lacking(&self, of: impl Fn(&Peer) -> bool) -> Option<Vec<(NodeId, Option<u64>)>> {
         let master = self.master.as_ref()?;
-        let followers = master.peers.iter().filter(|peer| peer.follows());
-        let followers = followers.map(|peer| {
+        let peers = master.peers.iter().filter(|peer| of(peer));
+        let lacking = peers.map(|peer| {
             let lacks = peer.has_log().then(|| master.lacks(peer));
             (peer.member.node, lacks)
         });
-        Some(followers.collect())
+        Some(lacking.collect())
     }
 
     /// Of a master: updates whose records some witness may still have, so that an update of the same key
