@@ -53,8 +53,8 @@ pub enum JournalError {
         at: usize,
     },
     /// Another version has written it.
-    #[error("{}: a journal of version {version:?}; this one reads {own:?} alone. Start the node with an \
-             empty directory when others have their disks, or with the version that wrote it",
+    #[error("{}: a journal of version {version:?}; this one reads {own:?} alone, and nodes of the two \
+             versions do not talk. Start the cluster with the version that wrote it, or a new one",
             .path.display(), version = char::from(*.found), own = char::from(MAGIC[MAGIC.len() - 1]))]
     Version {
         /// The file.
@@ -130,15 +130,13 @@ impl Journal {
             at,
         };
         if !bytes.starts_with(MAGIC) {
-            let (name, version) = MAGIC.split_at(MAGIC.len() - 1);
+            let name = &MAGIC[..MAGIC.len() - 1];
             let found = bytes.strip_prefix(name).and_then(|rest| rest.first());
             return Err(match found {
-                Some(found) if found.is_ascii_digit() && *found < version[0] => {
-                    JournalError::Version {
-                        path: path.to_owned(),
-                        found: *found,
-                    }
-                }
+                Some(found) if found.is_ascii_digit() => JournalError::Version {
+                    path: path.to_owned(),
+                    found: *found,
+                },
                 _ => damaged(0),
             });
         }
@@ -477,19 +475,21 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_of_an_earlier_version_is_named() {
+    fn a_journal_of_another_version_is_named() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("journal");
         write(&path, 1, &["one"]);
         let mut bytes = std::fs::read(&path).unwrap();
-        bytes[MAGIC.len() - 1] = b'1';
-        std::fs::write(&path, &bytes).unwrap();
-        let refused = open(&path, 2).unwrap_err();
-        assert!(
-            matches!(refused, JournalError::Version { found: b'1', .. }),
-            "{refused}"
-        );
-        assert!(refused.to_string().contains("version '1'"), "{refused}");
+        for (version, says) in [(b'1', "version '1'"), (b'3', "version '3'")] {
+            bytes[MAGIC.len() - 1] = version;
+            std::fs::write(&path, &bytes).unwrap();
+            let refused = open(&path, 2).unwrap_err();
+            assert!(
+                matches!(refused, JournalError::Version { found, .. } if found == version),
+                "{refused}"
+            );
+            assert!(refused.to_string().contains(says), "{refused}");
+        }
     }
 
     #[test]
