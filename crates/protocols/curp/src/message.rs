@@ -19,6 +19,17 @@ pub enum Refusal {
     Expired,
 }
 
+/// What a process shows the coordinator besides that it lives; a witness nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Shown {
+    /// The view that it serves as master.
+    pub serves: Option<View>,
+    /// What log a server has that is not master.
+    pub holds: Option<Holding>,
+    /// Of a master: spares that have its log but for a few entries at the end.
+    pub near: Vec<Member>,
+}
+
 /// What nodes of a cluster send each other. Clients name the view that they mean; nobody acts on
 /// a view that is not its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,12 +187,8 @@ pub enum CurpMessage {
         number: u64,
         /// The process.
         life: u64,
-        /// The view that it serves as master.
-        serves: Option<View>,
-        /// What log a server has that is not master.
-        holds: Option<Holding>,
-        /// Of a master: spares that have its log but for a few entries at the end.
-        near: Vec<Member>,
+        /// What it shows besides.
+        shown: Shown,
     },
     /// Coordinator to server: heard. To the master: may answer reads for as long as agreed from
     /// when it sent that heartbeat.

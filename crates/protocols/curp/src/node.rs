@@ -9,10 +9,10 @@ use manxdb_core::{
 use crate::carrier::WitnessCarrier;
 use crate::client::{Client, ClientAnswer};
 use crate::coordinator::Coordinator;
-use crate::disk::{self, CurpRecord, DiskError, Holding};
+use crate::disk::{self, CurpRecord, DiskError};
 use crate::execute::Execute;
-use crate::ids::{Epoch, Member, View};
-use crate::message::CurpMessage;
+use crate::ids::{Epoch, Member};
+use crate::message::{CurpMessage, Shown};
 use crate::options::{Options, Role};
 use crate::server::Server;
 use crate::witness::Witness;
@@ -81,14 +81,6 @@ impl<E: Execute> Outbox for Actions<CurpNode<E>> {
     }
 }
 
-/// What a process shows the coordinator besides that it lives, as in [`CurpMessage::Heartbeat`].
-#[derive(Debug, Default)]
-pub(crate) struct Shown {
-    pub(crate) serves: Option<View>,
-    pub(crate) holds: Option<Holding>,
-    pub(crate) near: Vec<Member>,
-}
-
 /// Shows the coordinator that a process lives, and sets the timer for the next time.
 pub(crate) fn heartbeat(
     options: &Options,
@@ -99,9 +91,7 @@ pub(crate) fn heartbeat(
     let heartbeat = CurpMessage::Heartbeat {
         number,
         life,
-        serves: shown.serves,
-        holds: shown.holds,
-        near: shown.near,
+        shown,
     };
     out.send(options.coordinator, heartbeat);
     out.set_timer(options.heartbeat_every, CurpTimer::Heartbeat);

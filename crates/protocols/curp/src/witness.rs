@@ -4,8 +4,8 @@ use manxdb_core::NodeId;
 
 use crate::carrier::{MemoryCarrier, ViewTokens, WitnessCarrier};
 use crate::ids::{Member, View};
-use crate::message::CurpMessage;
-use crate::node::{CurpTimer, Outbox, Shown, heartbeat};
+use crate::message::{CurpMessage, Shown};
+use crate::node::{CurpTimer, Outbox, heartbeat};
 use crate::options::Options;
 
 /// A witness of any number of views, in whatever carries it. One whose carrier is a process's memory

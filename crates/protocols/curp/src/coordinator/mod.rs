@@ -27,8 +27,8 @@ use siphasher::sip::SipHasher13;
 
 use crate::disk::{CurpRecord, Holding};
 use crate::ids::{Config, Epoch, Member, View};
-use crate::message::CurpMessage;
-use crate::node::{CurpTimer, Outbox, Shown};
+use crate::message::{CurpMessage, Shown};
+use crate::node::{CurpTimer, Outbox};
 use crate::options::{Options, Role};
 
 /// What the coordinator writes down.
@@ -178,16 +178,9 @@ impl Coordinator {
             CurpMessage::Heartbeat {
                 number,
                 life,
-                serves,
-                holds,
-                near,
+                shown,
             } => {
                 let member = Member { node: from, life };
-                let shown = Shown {
-                    serves,
-                    holds,
-                    near,
-                };
                 self.heartbeat(member, number, shown, out);
             }
             CurpMessage::WitnessStarted { life, view } => {

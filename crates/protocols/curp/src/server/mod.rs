@@ -11,8 +11,8 @@ use crate::disk::{DiskQueue, Then};
 use crate::execute::Execute;
 use crate::ids::{Config, Epoch, Member, Position, View};
 use crate::master::{Master, MasterCounts, Peer, Phase, RunRequest};
-use crate::message::CurpMessage;
-use crate::node::{CurpTimer, Outbox, Shown, heartbeat};
+use crate::message::{CurpMessage, Shown};
+use crate::node::{CurpTimer, Outbox, heartbeat};
 use crate::options::Options;
 
 /// A lease by timers alone: clocks may be set, timers only drift.

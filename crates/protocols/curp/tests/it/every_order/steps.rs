@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use manxdb_curp::CurpTimer;
 use manxdb_curp::ids::View;
-use manxdb_curp::message::CurpMessage;
+use manxdb_curp::message::{CurpMessage, Shown};
 use manxdb_curp::wire::Op;
 
 use super::history::Judge;
@@ -253,9 +253,10 @@ impl<'a> Explorer<'a> {
         let heartbeat = CurpMessage::Heartbeat {
             number: 9,
             life,
-            serves,
-            holds: None,
-            near: Vec::new(),
+            shown: Shown {
+                serves,
+                ..Shown::default()
+            },
         };
         let heartbeat = self.nodes.messages.number(heartbeat);
         self.datagram(state, (node, COORDINATOR), heartbeat);
