@@ -116,15 +116,18 @@ impl Peer {
         self.progress == Progress::Replicate
     }
 
-    /// It has confirmed what follows its log, or a copy; what it had of that before.
-    pub(super) fn confirm(&mut self, had: Position, at: Position) {
+    /// It has confirmed what follows its log, or a copy.
+    pub(super) fn confirm(&mut self, at: Position) {
         if self.has_log() && self.sent_all && at >= self.sent {
             self.catches_up = false;
         }
-        let sent = self.sent;
+        self.acked = if self.has_log() {
+            self.acked.max(at)
+        } else {
+            at
+        };
         self.go_on_as(Progress::Replicate);
-        self.acked = had.max(at);
-        self.sent = sent.max(self.acked);
+        self.sent = self.sent.max(self.acked);
         self.in_flight = self.sent > self.acked;
         assert!(self.acked >= at, "what is there stays there");
     }

@@ -122,15 +122,15 @@ impl<E: Execute> Master<E> {
             return;
         };
         let peer = &mut self.peers[index];
-        let had = match peer.progress {
-            Progress::Probe => None,
-            Progress::Snapshot { .. } => copied.filter(|copied| at >= *copied),
-            Progress::Replicate => Some(peer.acked),
+        let fits = match peer.progress {
+            Progress::Probe => false,
+            Progress::Snapshot { .. } => copied.is_some_and(|copied| at >= copied),
+            Progress::Replicate => true,
         };
-        let Some(had) = had.filter(|_| at <= last) else {
+        if !fits || at > last {
             return; // not this log, or said before its copy
-        };
-        peer.confirm(had, at);
+        }
+        peer.confirm(at);
         assert!(peer.sent <= last, "a backup has no more than its master");
         self.forget_image();
         if self.peers[index].follows() {
