@@ -35,7 +35,7 @@ impl<E: Execute> Master<E> {
             let mut peers = self.peers.iter();
             let is_known = peers.any(|peer| peer.member == *member);
             if !is_known && *member != self.config.master {
-                let spare = Peer::joining(*member, self.synced).with(Purpose::Follows);
+                let spare = Peer::of_unknown_log(*member, Purpose::Follows, self.synced);
                 self.peers.push(spare);
                 self.push(self.peers.len() - 1, out);
             }

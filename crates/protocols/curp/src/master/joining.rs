@@ -52,7 +52,7 @@ impl<E: Execute> Master<E> {
                 Some(peer) if peer.follows() => peer.join(),
                 Some(_) => {}
                 None => {
-                    let peer = Peer::joining(*member, self.synced).with(Purpose::Joins);
+                    let peer = Peer::of_unknown_log(*member, Purpose::Joins, self.synced);
                     self.peers.push(peer);
                 }
             }

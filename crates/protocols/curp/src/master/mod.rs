@@ -24,7 +24,7 @@ mod views;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-pub(crate) use self::peer::Peer;
+pub(crate) use self::peer::{Peer, Purpose};
 use self::unsynced::UnsyncedKeys;
 use crate::copying::Image;
 use crate::disk::{ServerRecord, WholeStore};

@@ -80,18 +80,14 @@ impl Peer {
         }
     }
 
-    /// A backup of a view to come whose log is not known.
-    pub(crate) fn joining(member: Member, synced: Position) -> Self {
+    /// A server whose log is not known.
+    pub(crate) fn of_unknown_log(member: Member, purpose: Purpose, synced: Position) -> Self {
         Self {
+            purpose,
             progress: Progress::Probe,
             is_new: true,
             ..Self::backup(member, synced)
         }
-    }
-
-    /// One of another purpose.
-    pub(super) fn with(self, purpose: Purpose) -> Self {
-        Self { purpose, ..self }
     }
 
     /// Whether it is a spare.

@@ -81,7 +81,7 @@ impl<E: Execute> Master<E> {
                 *peer = if is_backup && peer.has_log() {
                     Peer::backup(peer.member, self.synced)
                 } else {
-                    Peer::joining(peer.member, self.synced)
+                    Peer::of_unknown_log(peer.member, Purpose::Backup, self.synced)
                 };
             }
             self.config.view.epoch = new.view.epoch;
@@ -98,9 +98,10 @@ impl<E: Execute> Master<E> {
         let mut known = std::mem::take(&mut self.peers);
         for member in &new.backups {
             let same = known.iter().position(|peer| peer.member == *member);
-            let fresh = Peer::joining(*member, self.synced);
-            let peer = same.map_or(fresh, |index| known.remove(index));
-            self.peers.push(peer.with(Purpose::Backup));
+            let fresh = Peer::of_unknown_log(*member, Purpose::Backup, self.synced);
+            let mut peer = same.map_or(fresh, |index| known.remove(index));
+            peer.purpose = Purpose::Backup;
+            self.peers.push(peer);
         }
         self.forget_image();
         assert_eq!(

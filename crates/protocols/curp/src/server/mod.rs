@@ -10,7 +10,7 @@ use crate::copying::Collector;
 use crate::disk::{DiskQueue, Then};
 use crate::execute::Execute;
 use crate::ids::{Config, Epoch, Member, Position, View};
-use crate::master::{Master, MasterCounts, Peer, Phase, RunRequest};
+use crate::master::{Master, MasterCounts, Peer, Phase, Purpose, RunRequest};
 use crate::message::{CurpMessage, Shown};
 use crate::node::{CurpTimer, Outbox, heartbeat};
 use crate::options::Options;
@@ -361,7 +361,7 @@ impl<E: Execute> Server<E> {
             if !restores && old.is_some_and(names) {
                 Peer::backup(*member, synced)
             } else {
-                Peer::joining(*member, synced)
+                Peer::of_unknown_log(*member, Purpose::Backup, synced)
             }
         });
         let peers: Vec<Peer> = peers.collect();
