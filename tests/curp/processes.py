@@ -89,15 +89,18 @@ class Processes:
         """Until it lacks nothing."""
         self.wait_until(lambda status: status["lacking"])
 
-    def of_master(self, name):
-        """What the master says of itself, by name; None while there is none."""
-        master = self.master()
-        return self.notes(master[0]).get(name) if master else None
+    def of_master(self, name, status=None):
+        """What the master says of itself, by name, in this status or now; None while there is none."""
+        for node in (status or self.status())["nodes"]:
+            notes = node["answer"].get("notes", {})
+            if notes.get("state") == "is master":
+                return notes.get(name)
+        return None
 
     def wait_followed(self):
         """Until a spare has the master's log but for the commands of the last moment."""
-        def lacks(_):
-            followers = (self.of_master("followers") or "").split()
+        def lacks(status):
+            followers = (self.of_master("followers", status) or "").split()
             lacks = [one.partition(":")[2] for one in followers]
             return "a spare that follows" if not any(one.isdigit() and int(one) < 256 for one in lacks) else ""
 

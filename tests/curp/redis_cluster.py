@@ -23,9 +23,6 @@ class Cluster(Processes):
 _clusters = {}
 
 
-_clusters = {}
-
-
 def far():
     """A cluster whose processes are 20 ms apart."""
     if "far" not in _clusters:
