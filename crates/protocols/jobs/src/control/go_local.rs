@@ -13,9 +13,8 @@ use crate::options::Policy;
 impl Control {
     /// The database is told to compact it itself.
     pub(super) fn go_local(&mut self, id: JobId, reason: LocalReason) {
-        *self.counts.local.entry(reason).or_default() += 1;
         self.end(id);
-        self.tell_database(id.database, Message::GoLocal { job: id, reason });
+        self.decline(id, reason);
     }
 
     /// As [`Control::go_local`] for a job that was never taken: there is no record of it.
