@@ -47,11 +47,16 @@ pub(super) fn system_error(error: &ProgramError) -> Option<i32> {
     }
 }
 
+/// The kernel refuses, and does not say which right it misses.
+fn no_right() -> CarrierError {
+    CarrierError::Right {
+        missing: vec!["a right that the kernel asks for (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN)"],
+    }
+}
+
 pub(super) fn refused_program(error: ProgramError) -> CarrierError {
     match system_error(&error).map(rustix::io::Errno::from_raw_os_error) {
-        Some(rustix::io::Errno::PERM) => CarrierError::Right {
-            missing: vec!["a right that the kernel asks for (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN)"],
-        },
+        Some(rustix::io::Errno::PERM) => no_right(),
         _ => CarrierError::Refused {
             what: "load the program",
             why: with_causes(&error),
@@ -76,13 +81,7 @@ pub(super) fn refused_load(error: EbpfError) -> CarrierError {
             Some(rustix::io::Errno::NOSYS) => {
                 return CarrierError::KernelWithoutBpf(io::Error::from(rustix::io::Errno::NOSYS));
             }
-            Some(rustix::io::Errno::PERM) => {
-                return CarrierError::Right {
-                    missing: vec![
-                        "a right that the kernel asks for (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN)",
-                    ],
-                };
-            }
+            Some(rustix::io::Errno::PERM) => return no_right(),
             _ => cause = inner.source(),
         }
     }
