@@ -52,9 +52,7 @@ pub fn resume(path: &Path, number: u32) -> Result<ExitCode, Fault> {
 
 fn node(file: &ClusterFile, number: u32) -> Result<&Node, Fault> {
     let last = file.nodes.len().saturating_sub(1);
-    let mut nodes = file.nodes.iter();
-    nodes
-        .find(|node| node.number == number)
+    file.node(number)
         .ok_or_else(|| Fault::Other(format!("the cluster has nodes 0 to {last}, not {number}")))
 }
 

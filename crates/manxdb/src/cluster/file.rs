@@ -251,6 +251,12 @@ impl ClusterFile {
         Ok((file, path))
     }
 
+    /// The node of that number.
+    #[must_use]
+    pub fn node(&self, number: u32) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.number == number)
+    }
+
     fn check(&self) -> Result<(), String> {
         if !(1..=32).contains(&self.regions) || !(1..=64).contains(&self.shards_per_region) {
             return Err("regions are 1 to 32, shards_per_region 1 to 64".to_owned());

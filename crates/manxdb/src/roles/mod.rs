@@ -70,7 +70,7 @@ pub fn run_coordinator(args: &CoordinatorArgs) -> Result<ExitCode, Fault> {
     }
     let file = read(&args.node.cluster)?;
     let number = number_of(CurpRole::Coordinator, &file, args.node.node)?;
-    let node = file.nodes.iter().find(|node| node.number == number);
+    let node = file.node(number);
     let node = node.ok_or_else(|| Fault::Config(format!("there is no node {number}")))?;
     coordinator::run_over_etcd(&file, node, args)
 }
@@ -84,8 +84,7 @@ fn number_of(role: CurpRole, file: &ClusterFile, asked: Option<u32>) -> Result<u
             Fault::Config(format!("the cluster file lists no {wanted} to be that"))
         })?,
     };
-    let known = file.nodes.iter().find(|node| node.number == number);
-    match known {
+    match file.node(number) {
         Some(node) if node.role == wanted => {}
         Some(node) => {
             return Err(Fault::Config(format!(
@@ -117,7 +116,7 @@ pub fn run_witness(args: &WitnessArgs) -> Result<ExitCode, Fault> {
     carrier.fallback |= args.fallback;
     carrier.bpffs.clone_from(&args.bpffs);
     if args.remove {
-        let node = file.nodes.iter().find(|node| node.number == number);
+        let node = file.node(number);
         let address = node.map(|node| node.address);
         let address = address.ok_or_else(|| Fault::Config(format!("there is no node {number}")))?;
         let place = carrier.place(address, file.id().0, 0)?;

@@ -51,7 +51,7 @@ pub fn run_with(args: &ClusterNode, carrier: Option<CarrierWish>) -> Result<Exit
     }
     start_log_of_environment("info")?;
     let stop = stop_signal()?;
-    let Some(node) = file.nodes.iter().find(|node| node.number == number) else {
+    let Some(node) = file.node(number) else {
         return Err(Fault::Other(format!(
             "the cluster has nodes 0 to {}, not {number}",
             file.nodes.len() - 1

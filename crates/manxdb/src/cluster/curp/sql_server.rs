@@ -29,7 +29,7 @@ pub fn sql_server(file: &ClusterFile, number: u32) -> Result<&Node, Fault> {
                 .to_owned(),
         ));
     }
-    let node = file.nodes.iter().find(|node| node.number == number);
+    let node = file.node(number);
     let server = node.filter(|node| options(file).role(NodeId(node.number)) == Role::Server);
     server.ok_or_else(|| {
         let servers = shape(file).servers;
