@@ -307,7 +307,7 @@ impl<E: Execute> Store<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine_tests::{Nothing, entry};
+    use crate::machine_tests::{Nothing, entry, log_id};
 
     /// A backup to which the first master sent three entries, of which all have one.
     fn with_a_tail(options: &Options) -> Store<Nothing> {
@@ -354,11 +354,6 @@ mod tests {
         assert!(!store.fence(Epoch(1)), "the first master is refused");
     }
 
-    fn end(at: Position, epoch: u64) -> LogId {
-        let epoch = Epoch(epoch);
-        LogId { at, epoch }
-    }
-
     #[test]
     fn a_copy_that_ends_within_a_masters_own_log_is_not_needed() {
         let mut store = with_a_tail(&Options::default());
@@ -383,7 +378,7 @@ mod tests {
         let entries = vec![entry(2, 8), entry(2, 9)];
         assert_eq!(store.append(&options, 1, entries, 5, 1), Some(3));
         assert_eq!(store.append(&options, 3, Vec::new(), 5, 3), Some(3));
-        assert_eq!((store.applied, store.kept.end()), (3, end(3, 2)));
+        assert_eq!((store.applied, store.kept.end()), (3, log_id(3, 2)));
     }
 
     #[test]
@@ -391,11 +386,11 @@ mod tests {
         let mut store: Store<Nothing> = Store::empty();
         assert!(store.fence(Epoch(1)));
         assert!(store.needs(5));
-        store.install(end(5, 1), Nothing, Rifl::default());
+        store.install(log_id(5, 1), Nothing, Rifl::default());
         assert!(!store.needs(5), "sent again");
         assert!(store.fence(Epoch(2)));
         assert!(store.needs(5), "another log that ends at the same place");
-        store.install(end(5, 1), Nothing, Rifl::default());
+        store.install(log_id(5, 1), Nothing, Rifl::default());
         assert!(!store.needs(5));
         let options = Options::default();
         assert_eq!(store.append(&options, 5, vec![entry(2, 1)], 6, 5), Some(6));

@@ -151,31 +151,30 @@ impl KeptLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine_tests::entry;
-
-    fn id(at: Position, epoch: u64) -> LogId {
-        let epoch = Epoch(epoch);
-        LogId { at, epoch }
-    }
+    use crate::machine_tests::{entry, log_id};
 
     #[test]
     fn the_oldest_entries_go_first_and_places_stay() {
-        let mut kept = KeptLog::behind(id(4, 1));
-        assert_eq!((kept.start(), kept.end()), (id(4, 1), id(4, 1)));
+        let mut kept = KeptLog::behind(log_id(4, 1));
+        assert_eq!((kept.start(), kept.end()), (log_id(4, 1), log_id(4, 1)));
         for (epoch, client) in [(1, 5), (2, 6), (2, 7)] {
             kept.push(entry(epoch, client));
         }
-        assert_eq!(kept.end(), id(7, 2));
-        assert_eq!(kept.id_at(5), Some(id(5, 1)));
+        assert_eq!(kept.end(), log_id(7, 2));
+        assert_eq!(kept.id_at(5), Some(log_id(5, 1)));
         let one = kept.bytes() / 3;
         kept.trim(2 * one);
-        assert_eq!((kept.start(), kept.end()), (id(5, 1), id(7, 2)));
+        assert_eq!((kept.start(), kept.end()), (log_id(5, 1), log_id(7, 2)));
         assert_eq!(kept.id_at(4), None, "forgotten");
-        assert_eq!(kept.id_at(5), Some(id(5, 1)), "the one before the first");
+        assert_eq!(
+            kept.id_at(5),
+            Some(log_id(5, 1)),
+            "the one before the first"
+        );
         assert_eq!(kept.id_at(8), None, "to come");
         assert_eq!(kept.iter().count(), 2);
         kept.trim(0);
-        assert_eq!((kept.start(), kept.end()), (id(7, 2), id(7, 2)));
+        assert_eq!((kept.start(), kept.end()), (log_id(7, 2), log_id(7, 2)));
         assert_eq!(kept.bytes(), 0);
     }
 }

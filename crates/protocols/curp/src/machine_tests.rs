@@ -5,8 +5,9 @@ use manxdb_core::{Nanos, NodeId, RequestId, Token, Work};
 use crate::client::ClientAnswer;
 use crate::disk::CurpRecord;
 use crate::execute::{Declared, Execute, Executed};
-use crate::ids::{ClientId, Config, Epoch, Member, Stamp, View, Wlv};
+use crate::ids::{ClientId, Config, Epoch, LogId, Member, Position, RpcId, Stamp, View, Wlv};
 use crate::log::{Change, Entry};
+use crate::master::RunRequest;
 use crate::message::CurpMessage;
 use crate::node::{CurpTimer, Outbox};
 
@@ -37,6 +38,25 @@ pub(crate) fn entry(epoch: u64, client: u64) -> Entry {
     Entry {
         epoch: Epoch(epoch),
         change: Change::Opened(ClientId(client)),
+    }
+}
+
+/// The entry at a place that the master of an epoch made.
+pub(crate) fn log_id(at: Position, epoch: u64) -> LogId {
+    let epoch = Epoch(epoch);
+    LogId { at, epoch }
+}
+
+/// An operation of the first client, to be synced before it is answered.
+pub(crate) fn synced_update(view: View, seq: u64, command: Vec<u8>) -> RunRequest {
+    let client = ClientId(1);
+    RunRequest {
+        view,
+        rpc: RpcId { client, seq },
+        ack: 0,
+        stamp: Stamp { micros: 0, seed: 0 },
+        command,
+        sync: true,
     }
 }
 

@@ -121,22 +121,17 @@ mod tests {
 
     use manxdb_core::{LocalTime, NodeId};
 
-    use super::super::{Phase, RunRequest};
+    use super::super::Phase;
     use super::*;
-    use crate::ids::{ClientId, Epoch, LogId, Position, RpcId, Stamp};
+    use crate::ids::{ClientId, LogId, Position};
     use crate::log::{Change, KeptLog};
-    use crate::machine_tests::{OneKeyEach, Said, config, member};
+    use crate::machine_tests::{OneKeyEach, Said, config, log_id, member, synced_update};
     use crate::message::CurpMessage;
     use crate::options::Options;
     use crate::rifl::Rifl;
 
     const BACKUP: u32 = 2;
     const SPARE: u32 = 3;
-
-    fn id(at: Position, epoch: u64) -> LogId {
-        let epoch = Epoch(epoch);
-        LogId { at, epoch }
-    }
 
     /// A master of the second epoch that serves, and whose log began with an entry of the first one. A
     /// spare is to follow it.
@@ -148,7 +143,7 @@ mod tests {
             kept_bytes,
             ..Options::default()
         };
-        let log = (KeptLog::behind(id(1, 1)), VecDeque::new());
+        let log = (KeptLog::behind(log_id(1, 1)), VecDeque::new());
         let peers = vec![Peer::backup(member(BACKUP), 1)];
         let mut master = Master::new(
             options,
@@ -165,15 +160,7 @@ mod tests {
 
     /// An update that its backup has, or has not yet.
     fn update(master: &mut Master<OneKeyEach>, seq: u64, is_synced: bool, said: &mut Said) {
-        let client = ClientId(1);
-        let request = RunRequest {
-            view: master.config.view,
-            rpc: RpcId { client, seq },
-            ack: 0,
-            stamp: Stamp { micros: 0, seed: 0 },
-            command: seq.to_le_bytes().to_vec(),
-            sync: true,
-        };
+        let request = synced_update(master.config.view, seq, seq.to_le_bytes().to_vec());
         master.run(LocalTime(0), true, NodeId(9), request, said);
         if is_synced {
             master.appended(member(BACKUP), master.last(), said);
@@ -205,7 +192,7 @@ mod tests {
     fn a_spare_gets_the_log_at_ticks_and_nothing_counts_on_it() {
         let mut said = Said::default();
         let mut master = master(1 << 20, &mut said);
-        master.has_log(member(SPARE), Some(id(1, 1)), &mut said);
+        master.has_log(member(SPARE), Some(log_id(1, 1)), &mut said);
         assert_eq!(master.near(), [member(SPARE)]);
         update(&mut master, 1, false, &mut said);
         update(&mut master, 2, false, &mut said);
@@ -242,10 +229,10 @@ mod tests {
 
     #[test]
     fn a_log_goes_on_where_its_last_entry_is_one_of_the_masters() {
-        for known in [id(1, 1), id(2, 2), id(3, 2)] {
+        for known in [log_id(1, 1), log_id(2, 2), log_id(3, 2)] {
             assert!(!gets_a_copy(Some(known)), "{known:?}");
         }
-        for other in [id(0, 0), id(2, 1), id(3, 1), id(4, 2)] {
+        for other in [log_id(0, 0), log_id(2, 1), log_id(3, 1), log_id(4, 2)] {
             assert!(gets_a_copy(Some(other)), "{other:?}");
         }
         assert!(gets_a_copy(None), "a master that was replaced");
@@ -282,7 +269,7 @@ mod tests {
     fn a_spare_that_becomes_a_backup_needs_the_last_entries_alone() {
         let mut said = Said::default();
         let mut master = master(1 << 20, &mut said);
-        master.has_log(member(SPARE), Some(id(1, 1)), &mut said);
+        master.has_log(member(SPARE), Some(log_id(1, 1)), &mut said);
         master.appended(member(SPARE), 1, &mut said);
         update(&mut master, 1, false, &mut said);
         let mut next = config(2, 1, SPARE);

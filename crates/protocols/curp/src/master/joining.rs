@@ -112,11 +112,11 @@ mod tests {
 
     use manxdb_core::LocalTime;
 
-    use super::super::{Phase, RunRequest};
+    use super::super::Phase;
     use super::*;
-    use crate::ids::{ClientId, Epoch, LogId, Member, RpcId, Stamp};
+    use crate::ids::{ClientId, Member};
     use crate::log::{Change, KeptLog};
-    use crate::machine_tests::{OneKeyEach, Said, config, member};
+    use crate::machine_tests::{OneKeyEach, Said, config, log_id, member, synced_update};
     use crate::options::Options;
     use crate::rifl::Rifl;
 
@@ -128,16 +128,12 @@ mod tests {
         let now = config(1, 1, OLD);
         let mut rifl = Rifl::default();
         rifl.take(1, &Change::Opened(ClientId(1)));
-        let first = LogId {
-            at: 1,
-            epoch: Epoch(1),
-        };
         let mut master = Master::new(
             Options::default(),
             now.clone(),
             Phase::Filling,
             (OneKeyEach, rifl),
-            (KeptLog::behind(first), VecDeque::new()),
+            (KeptLog::behind(log_id(1, 1)), VecDeque::new()),
             vec![Peer::backup(member(OLD), 1)],
         );
         master.serve(&now, said);
@@ -150,15 +146,7 @@ mod tests {
     }
 
     fn update(master: &mut Master<OneKeyEach>, seq: u64, command: Vec<u8>, said: &mut Said) {
-        let client = ClientId(1);
-        let request = RunRequest {
-            view: master.config.view,
-            rpc: RpcId { client, seq },
-            ack: 0,
-            stamp: Stamp { micros: 0, seed: 0 },
-            command,
-            sync: true,
-        };
+        let request = synced_update(master.config.view, seq, command);
         master.run(LocalTime(0), true, manxdb_core::NodeId(9), request, said);
     }
 

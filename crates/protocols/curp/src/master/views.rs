@@ -207,9 +207,9 @@ mod tests {
     use manxdb_core::NodeId;
 
     use super::*;
-    use crate::ids::{ClientId, Epoch, LogId, RpcId};
+    use crate::ids::{ClientId, RpcId};
     use crate::log::{Change, KeptLog};
-    use crate::machine_tests::{OneKeyEach, Said, config, member};
+    use crate::machine_tests::{OneKeyEach, Said, config, log_id, member};
     use crate::options::Options;
     use crate::rifl::Rifl;
 
@@ -228,16 +228,12 @@ mod tests {
         let (old, new) = (config(1, 1, 2), config(2, 2, 3));
         let mut rifl = Rifl::default();
         rifl.take(1, &Change::Opened(ClientId(1)));
-        let first = LogId {
-            at: 1,
-            epoch: Epoch(1),
-        };
         let mut master = Master::new(
             options,
             new.clone(),
             Phase::Freezing { old: old.clone() },
             (OneKeyEach, rifl),
-            (KeptLog::behind(first), VecDeque::new()),
+            (KeptLog::behind(log_id(1, 1)), VecDeque::new()),
             vec![Peer::backup(member(3), 1)],
         );
         let mut said = Said::default();
