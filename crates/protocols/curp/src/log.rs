@@ -98,15 +98,7 @@ impl KeptLog {
 
     /// The entry at a place, if it is kept or the one before the first.
     pub(crate) fn id_at(&self, at: Position) -> Option<LogId> {
-        if at == self.start.at {
-            return Some(self.start);
-        }
-        let index = at.checked_sub(self.start.at + 1)?;
-        let entry = self.entries.get(usize::try_from(index).ok()?)?;
-        Some(LogId {
-            at,
-            epoch: entry.epoch,
-        })
+        id_behind(self.start, &self.entries, at)
     }
 
     /// Bytes of all that is kept, roughly.
@@ -146,6 +138,19 @@ impl KeptLog {
             "what an entry takes is counted"
         );
     }
+}
+
+/// The entry at a place, if it is `start` or one of `entries`, which follow that.
+pub(crate) fn id_behind(start: LogId, entries: &VecDeque<Entry>, at: Position) -> Option<LogId> {
+    if at == start.at {
+        return Some(start);
+    }
+    let index = at.checked_sub(start.at + 1)?;
+    let entry = entries.get(usize::try_from(index).ok()?)?;
+    Some(LogId {
+        at,
+        epoch: entry.epoch,
+    })
 }
 
 #[cfg(test)]

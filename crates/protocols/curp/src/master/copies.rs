@@ -5,6 +5,7 @@ use super::{Master, Phase};
 use crate::copying::{Cut, Image};
 use crate::execute::Execute;
 use crate::ids::{LogId, Member, View, Wlv};
+use crate::log::id_behind;
 use crate::master::peer::Progress;
 use crate::message::CurpMessage;
 #[cfg(feature = "mutants")]
@@ -59,14 +60,8 @@ impl<E: Execute> Master<E> {
         if self.has(Mutant::AnyLogMatches) {
             return id.at >= self.kept_from() && id.at <= self.last();
         }
-        let known = self.kept.id_at(id.at).or_else(|| {
-            let index = id.at.checked_sub(self.synced + 1)?;
-            let entry = self.log.get(usize::try_from(index).ok()?)?;
-            Some(LogId {
-                at: id.at,
-                epoch: entry.epoch,
-            })
-        });
+        let kept = self.kept.id_at(id.at);
+        let known = kept.or_else(|| id_behind(self.kept.end(), &self.log, id.at));
         assert!(
             known.is_none_or(|known| known.at <= self.last()),
             "nothing is known of what is to come"
