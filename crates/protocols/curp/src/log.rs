@@ -1,7 +1,7 @@
 //! A log: its entries, and the newest of those that all backups have.
 //!
 //! What is applied needs no log. But a spare that follows the log, or a new backup whose copy was made
-//! a while ago, lacks some of the entries behind it, and gets those from a [`KeptLog`]. The oldest go first
+//! a while ago, lacks some of the entries behind it, and gets those from a `KeptLog`. The oldest go first
 //! when there are more bytes than wanted; who lacks one of those gets a copy of everything
 //! ([`copying`](crate::copying)).
 

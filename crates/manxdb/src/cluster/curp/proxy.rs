@@ -83,7 +83,7 @@ pub(super) fn pass_on(
 /// Runs a proxy that the cluster file does not list. What `show` makes of its counts lives as long as it.
 ///
 /// # Errors
-/// As [`run`], and those of `show`.
+/// As [`run`](super::run), and those of `show`.
 pub fn run_unlisted_proxy<T>(
     file: &ClusterFile,
     listen: SocketAddr,
