@@ -198,7 +198,8 @@ pub(crate) struct Collector(Option<Collected>);
 impl Collector {
     /// Takes a piece if it is the next one of the newest cut.
     pub(crate) fn take(&mut self, piece: Piece, options: &Options) -> Took {
-        if piece.number >= piece.count || piece.bytes.len() > PIECE_BYTES_MAX {
+        let Cut { epoch, made_by, .. } = piece.cut;
+        if piece.number >= piece.count || piece.bytes.len() > PIECE_BYTES_MAX || made_by > epoch {
             return Took::Nothing;
         }
         if let Some(known) = &mut self.0 {
@@ -392,6 +393,18 @@ mod tests {
             ..pieces[0].clone()
         };
         assert_eq!(collector.take(beyond, &options()), Took::Nothing);
+        let cut = Cut {
+            made_by: Epoch(2),
+            ..pieces[0].cut
+        };
+        let of_a_master_to_come = Piece {
+            cut,
+            ..pieces[0].clone()
+        };
+        assert_eq!(
+            collector.take(of_a_master_to_come, &options()),
+            Took::Nothing
+        );
         for bytes in [Vec::new(), vec![FORMAT], vec![9; 20], vec![FORMAT; 20]] {
             let piece = Piece {
                 count: 1,
