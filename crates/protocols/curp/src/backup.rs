@@ -4,11 +4,12 @@
 //! may have it otherwise, so it can be cut off, and it is never applied and never shown.
 
 use std::collections::VecDeque;
+use std::iter::once;
 
 use crate::disk::{ServerRecord, WholeStore};
 use crate::execute::Execute;
 use crate::ids::{Epoch, LogId, Position, View};
-use crate::log::{Change, Entry, KeptLog};
+use crate::log::{Change, Entry, KeptLog, id_behind};
 use crate::options::Options;
 use crate::rifl::Rifl;
 
@@ -125,7 +126,7 @@ impl<E: Execute> Store<E> {
         let Some(keep) = after.checked_sub(self.applied) else {
             return false;
         };
-        if after > self.last() {
+        if !self.goes_on(after, &entries) {
             return false;
         }
         self.tail
@@ -168,6 +169,9 @@ impl<E: Execute> Store<E> {
         if after > self.verified && !self.skips_gap(after, options) {
             return None; // a hole
         }
+        if !self.goes_on(after, &entries) {
+            return None; // no master's log
+        }
         self.matched = self.epoch;
         let mut at = after;
         for entry in entries {
@@ -198,6 +202,17 @@ impl<E: Execute> Store<E> {
         }
         self.apply(synced.min(self.verified), options);
         Some(self.verified)
+    }
+
+    /// Whether entries follow a place of this log as a master's do: none is of an earlier master than the
+    /// one before it, or of a later one than the master that writes here.
+    fn goes_on(&self, after: Position, entries: &[Entry]) -> bool {
+        // All have what is applied: so it is the same.
+        let from = after.max(self.applied);
+        let same = usize::try_from(from - after).unwrap_or(usize::MAX);
+        let before = id_behind(self.kept.end(), &self.tail, from);
+        let new = entries.iter().skip(same);
+        before.is_some_and(|before| is_in_order(before.epoch, new, self.epoch))
     }
 
     /// Applies what all backups have.
@@ -260,8 +275,11 @@ impl<E: Execute> Store<E> {
                 self.last()
             ));
         }
-        if self.tail.iter().any(|entry| entry.epoch > self.epoch) {
-            return Err("an entry of a master that is not there yet".to_owned());
+        if !is_in_order(self.kept.end().epoch, self.tail.iter(), self.epoch) {
+            return Err(
+                "an entry of an earlier master than the one before it, or of one to come"
+                    .to_owned(),
+            );
         }
         if self.kept.end().at != self.applied || self.matched > self.epoch {
             let (kept, applied) = (self.kept.end(), self.applied);
@@ -271,6 +289,12 @@ impl<E: Execute> Store<E> {
         }
         self.rifl.check(self.applied)
     }
+}
+
+/// Whether entries may lie between one that the master `from` made and what the master `until` makes next.
+fn is_in_order<'a>(from: Epoch, entries: impl Iterator<Item = &'a Entry>, until: Epoch) -> bool {
+    let epochs = entries.map(|entry| entry.epoch);
+    once(from).chain(epochs).chain(once(until)).is_sorted()
 }
 
 #[cfg(feature = "mutants")]
@@ -352,6 +376,34 @@ mod tests {
         assert_eq!(store.append(&options, 1, entries, 2, 2), Some(2));
         assert_eq!((store.applied, store.last()), (2, 2));
         assert!(!store.fence(Epoch(1)), "the first master is refused");
+    }
+
+    /// A server that meets such entries refuses them, and does not stop.
+    #[test]
+    fn entries_of_masters_in_no_order_are_refused() {
+        let mut store = with_a_tail(&Options::default());
+        assert!(store.fence(Epoch(2)));
+        let options = Options::default();
+        assert_eq!(store.append(&options, 1, vec![entry(2, 8)], 2, 1), Some(2));
+        for (after, entries) in [
+            (1, vec![entry(0, 9)]),
+            (2, vec![entry(1, 9)]),
+            (2, vec![entry(2, 9), entry(1, 9)]),
+            (2, vec![entry(3, 9)]),
+        ] {
+            let said = format!("{entries:?} behind {after}");
+            assert_eq!(store.append(&options, after, entries, 4, 2), None, "{said}");
+        }
+        assert_eq!((store.applied, store.last()), (1, 2));
+        assert!(store.check().is_ok());
+        let whole = store.to_whole(7);
+        assert!(Store::<Nothing>::from_whole(whole.clone()).is_some());
+        let mut older = whole.clone();
+        older.tail.push(entry(1, 9));
+        assert!(Store::<Nothing>::from_whole(older).is_none());
+        let mut later = whole;
+        later.applied.epoch = Epoch(3);
+        assert!(Store::<Nothing>::from_whole(later).is_none());
     }
 
     #[test]

@@ -443,6 +443,24 @@ mod tests {
         assert_eq!(gap(missing), DiskError::Gap(2));
         let older = vec![whole(), obeyed(2, 0, &[1]), obeyed(1, 0, &[1])];
         assert_eq!(gap(older), DiskError::Gap(2));
+        let entries = vec![entry(2, 1), entry(1, 2)];
+        let own = ServerRecord::Led {
+            epoch: Epoch(3),
+            after: 0,
+            entries: entries.clone(),
+            synced: 0,
+        };
+        let told = ServerRecord::Obeyed {
+            epoch: Epoch(3),
+            after: 0,
+            entries,
+            last: 2,
+            synced: 0,
+        };
+        for unordered in [own, told] {
+            let disk = vec![whole(), CurpRecord::Server(unordered)];
+            assert_eq!(gap(disk), DiskError::Gap(1));
+        }
         let decision = CurpRecord::Coordinator(CoordinatorRecord::default());
         assert_eq!(gap(vec![whole(), decision]), DiskError::Role(1));
         assert_eq!(decisions(vec![whole()]), Err(DiskError::Role(0)));
