@@ -130,9 +130,14 @@ impl<F: Fabric> Caller<F> {
         let failed = |failure: Failure<Misuse>| CallError(failure.to_string());
         let mut rows = now(self.client.begin(Isolation::Snapshot)).map_err(failed)?;
         let mut span = span(range, Direction::Forward, PAGE);
-        let mut all = Vec::new();
+        let mut all = Page::new();
         loop {
             let page = now(rows.scan(span.clone())).map_err(failed)?;
+            let order = all.last().zip(page.first());
+            assert!(
+                order.is_none_or(|((last, _), (first, _))| last < first),
+                "each row is read once, in the order of keys"
+            );
             let is_last = page.len() < PAGE;
             if let Some((key, _)) = page.last() {
                 span.begin_behind(key);
