@@ -72,8 +72,6 @@ def statement(options, server):
     filled before. A site begins without ribbons: pages make them."""
     link = pymysql.connect(host="127.0.0.1", port=server.port, user="root", password=PASSWORD, database=DATABASE)
     cursor = link.cursor()
-    # A view answers sessions with the collation of the one that made it: that of `manxdb bench`.
-    cursor.execute("SET collation_connection = utf8mb4_general_ci")
     cursor.execute("SELECT user_id FROM read_ribbons GROUP BY user_id ORDER BY COUNT(*) DESC, user_id LIMIT 50")
     users = [row[0] for row in cursor.fetchall()]
     for user in users:

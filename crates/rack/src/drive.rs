@@ -128,11 +128,11 @@ impl<F: Fabric> Driver<F> {
     /// is asked for, and whenever [`Driver::keep`] is called.
     #[must_use]
     pub fn keeping(mut self, place: Lease, lease: Nanos) -> Self {
-        let every = Duration::from_nanos(Lease::every(lease).0);
         assert!(
-            2 * every <= Duration::from_nanos(lease.0),
-            "a beat that is lost is followed by another one within the lease"
+            self.place.is_none(),
+            "a way keeps one place: another one would lapse unseen"
         );
+        let every = Duration::from_nanos(Lease::every(lease).0);
         assert!(
             every < self.silence,
             "a place is kept while a server is waited for that says nothing"

@@ -8,7 +8,8 @@ use crate::error::TxnError;
 use crate::model::{IsolationLevel, Page, ReadSet};
 use crate::path::CommitPath;
 use crate::procedure::{
-    Call, Placement, Procedure, ProcedureError, ProcedurePiece, RowView, Values, in_running_order,
+    Call, Placement, Procedure, ProcedureError, ProcedurePiece, RowView, Values, as_planned,
+    in_running_order,
 };
 use crate::transaction::{ReadMode, Transaction};
 use crate::waiter::Waiter;
@@ -78,25 +79,14 @@ fn run_piece(
     values: &Values,
     txn: &Transaction,
 ) -> Result<Values, ProcedureError> {
-    let mut inputs = values.clone();
-    inputs.retain(|slot, _| piece.needs.contains(slot));
-    assert!(
-        piece.needs.iter().all(|slot| inputs.contains_key(slot)),
-        "a piece runs with all of its inputs"
-    );
+    let inputs = piece.inputs(values);
     let mut rows = ShardRows {
         txn,
         placement,
         piece,
     };
     let given = procedure.run(piece, args, &inputs, &mut rows)?;
-    let as_planned =
-        given.len() == piece.gives.len() && piece.gives.iter().all(|slot| given.contains_key(slot));
-    if !as_planned {
-        let what = format!("part {} gave other values than it planned", piece.part);
-        return Err(ProcedureError::Plan(what));
-    }
-    Ok(given)
+    as_planned(piece, given)
 }
 
 /// The transaction's rows as far as they are the piece's. A piece that reaches beyond its shard

@@ -26,6 +26,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use manxdb_core::Random;
+use manxdb_core::last_failure::LastFailure;
 use manxdb_rsi::{Batch, ReplayError, Snapshot};
 
 pub use self::stats::ArchiverStats;
@@ -87,7 +88,7 @@ impl<W: Transport + Clone> LogArchiver<'_, W> {
     /// that takes too long. Numbers are drawn from the seed: no other process has the same.
     pub fn run(&self, seed: u64) {
         let mut random = Random::stream(seed, &[0x6b65_6570]);
-        let (mut said, mut same, mut is_news) = (String::new(), 0_u32, true);
+        let (mut last, mut same, mut is_news) = (LastFailure::default(), 0_u32, true);
         let mut turn = None;
         while !self.is_over() {
             let done = match &turn {
@@ -103,13 +104,12 @@ impl<W: Transport + Clone> LogArchiver<'_, W> {
             };
             self.tally.failures.add(u64::from(done.is_err()));
             is_news = !matches!(done, Err(ArchiveError::NotRestored(_)));
-            let news = done.err().map_or_else(String::new, told);
-            if news != said && !news.is_empty() {
-                (self.note)(&news); // once, however long it lasts
+            let done = done.map_err(told);
+            if let Some(news) = last.news(&done) {
+                (self.note)(news);
             }
             same = if is_news { 0 } else { same.saturating_add(1) };
-            self.tally.set_trouble(&news);
-            said = news;
+            self.tally.set_trouble(&done.err().unwrap_or_default());
             self.rest(PAUSE * (1 << same.min(DOUBLINGS_MAX)));
         }
         if turn.is_none() {

@@ -57,7 +57,7 @@ enum State {
 }
 
 impl State {
-    fn of(word: u64) -> Self {
+    const fn of(word: u64) -> Self {
         match word {
             0 => Self::Empty,
             word if word & FORMED != 0 => Self::Formed(word & NUMBER),
@@ -67,15 +67,16 @@ impl State {
     }
 }
 
+const _: () = assert!(
+    matches!(State::of(WAITING), State::Waiting)
+        && matches!(State::of(WAITING | NUMBER), State::Waiting)
+        && matches!(State::of(READY | NUMBER), State::Waiting),
+    "a server that waits, for its rows or for the first one, is taken for no empty one"
+);
+
 /// The word of a server whose rows are on disk; `draw` is a number by chance.
 pub(super) fn waiting(draw: u64) -> u64 {
-    let word = WAITING | draw & NUMBER;
-    assert_eq!(
-        State::of(word),
-        State::Waiting,
-        "a server that waits is taken for no empty one"
-    );
-    word
+    WAITING | draw & NUMBER
 }
 
 /// A formation by a number by chance.
@@ -169,6 +170,7 @@ pub(super) fn are_ready<F: Fabric>(
     words: &[u64],
     formation: u64,
 ) -> Result<(), MemoryError> {
+    assert!(!words.is_empty(), "a database has a first server");
     let number = formation & NUMBER;
     assert!(
         number != 0 && State::of(number) == State::Forming(number),
@@ -182,10 +184,6 @@ pub(super) fn are_ready<F: Fabric>(
     // The first one last: its word says that all have theirs.
     for (server, before) in all.clone().skip(1).chain(all.take(1)) {
         let new = if server == 0 { number } else { READY | number };
-        assert!(
-            server == 0 || State::of(new) == State::Waiting,
-            "a server that has its rows waits for the first one: {new:#x}"
-        );
         if swap(driver, server, *before, new)? != *before {
             return Err(MemoryError::Waiting);
         }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use manxdb_core::last_failure::LastFailure;
 use manxdb_core::{LocalTime, Nanos};
 use manxdb_fabric::{Fault, OperationOutcome, ServerId};
 use manxdb_rsi::{End, MembershipAction, MembershipEvent, Name, RecoveryCoordinator};
@@ -42,7 +43,7 @@ pub fn watch<W: Transport>(
 ) {
     let began = Instant::now();
     let mut before = 0;
-    let mut said = String::new();
+    let mut last = LastFailure::default();
     while !stop.load(Ordering::Relaxed) {
         let ward = memory.ward();
         let lease = ward.lease;
@@ -56,15 +57,16 @@ pub fn watch<W: Transport>(
             before,
             note,
         };
-        let news = match post.stand() {
-            Ok(Some(end)) => format!("the recovery coordinator of this server begins anew: {end}"),
-            Ok(None) => String::new(),
-            Err(error) => format!("no recovery coordinator here for now: {error}"),
+        let stood = match post.stand() {
+            Ok(Some(end)) => Err(format!(
+                "the recovery coordinator of this server begins anew: {end}"
+            )),
+            Ok(None) => Ok(()),
+            Err(error) => Err(format!("no recovery coordinator here for now: {error}")),
         };
-        if news != said && !news.is_empty() {
-            note(&news); // once, however long it lasts
+        if let Some(news) = last.news(&stood) {
+            note(news);
         }
-        said = news;
         before += post.coordinator.reaped();
         watched.term.store(0, Ordering::Relaxed);
         rest(Duration::from_nanos(lease.0 / 4), stop);

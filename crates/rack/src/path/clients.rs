@@ -277,17 +277,17 @@ impl<F: Fabric + Send> Clients<F> {
             free.split_off(free.len().saturating_sub(count))
         };
         let mut free = self.free.lock();
-        let records = some(&mut free.records, records, PORTION);
-        let nodes = some(&mut free.nodes, nodes, NODES_LEAST);
+        let given = Freed {
+            records: some(&mut free.records, records, PORTION),
+            nodes: some(&mut free.nodes, nodes, NODES_LEAST),
+        };
         drop(free);
-        let places: BTreeSet<_> = records.iter().chain(&nodes).collect();
-        assert_eq!(
-            places.len(),
-            records.len() + nodes.len(),
+        assert!(
+            given.is_distinct(),
             "a place that has come free is given to one row or node"
         );
-        client.recycle(records);
-        now(client.recycle_nodes(&nodes)).map_err(unreadable)
+        client.recycle(given.records);
+        now(client.recycle_nodes(&given.nodes)).map_err(unreadable)
     }
 
     /// Keeps the places of those that nobody uses just now, and heeds the bound of snapshots if all

@@ -7,7 +7,8 @@ use manxdb_rsi::rows::{Client, Failure, Transaction};
 use manxdb_rsi::{Isolation, Span};
 use manxdb_storage::{Direction, KeyRange};
 use manxdb_txn::procedure::{
-    Placement, Procedure, ProcedureError, ProcedurePiece, RowView, Values, in_running_order,
+    Placement, Procedure, ProcedureError, ProcedurePiece, RowView, Values, as_planned,
+    in_running_order,
 };
 use manxdb_txn::{ReadSet, TxnError};
 
@@ -83,13 +84,9 @@ impl<F: Fabric> Caller<F> {
                 placement,
                 piece: &piece,
             };
-            let mut inputs = values.clone();
-            inputs.retain(|slot, _| piece.needs.contains(slot));
-            assert!(
-                piece.needs.iter().all(|slot| inputs.contains_key(slot)),
-                "a piece runs with all of its inputs"
-            );
-            match procedure.run(&piece, args, &inputs, &mut view) {
+            let inputs = piece.inputs(&values);
+            let given = procedure.run(&piece, args, &inputs, &mut view);
+            match given.and_then(|given| as_planned(&piece, given)) {
                 Ok(given) => values.extend(given),
                 Err(ProcedureError::Rows(TxnError::Conflict { .. })) => {
                     return Ok(CallOutcome::Aborted);
@@ -133,9 +130,14 @@ impl<F: Fabric> Caller<F> {
         let failed = |failure: Failure<Misuse>| CallError(failure.to_string());
         let mut rows = now(self.client.begin(Isolation::Snapshot)).map_err(failed)?;
         let mut span = span(range, Direction::Forward, PAGE);
-        let mut all = Vec::new();
+        let mut all = Page::new();
         loop {
             let page = now(rows.scan(span.clone())).map_err(failed)?;
+            let order = all.last().zip(page.first());
+            assert!(
+                order.is_none_or(|((last, _), (first, _))| last < first),
+                "each row is read once, in the order of keys"
+            );
             let is_last = page.len() < PAGE;
             if let Some((key, _)) = page.last() {
                 span.begin_behind(key);

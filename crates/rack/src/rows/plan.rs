@@ -79,21 +79,19 @@ impl RowsPlan {
         let nodes = Layout::new(self.versions, self.node)?;
         let root = RecordAddress::new(self.root()).ok_or(RowsPlanError::TooLarge)?;
         Tree::new(root, nodes)?;
-        if (0..self.threads()).any(|thread| self.extents(thread).is_none()) {
-            return Err(RowsPlanError::TooLarge);
-        }
-        let apart = self.check_apart();
-        assert_eq!(apart, Ok(()), "threads share no memory");
+        let areas = (0..self.threads())
+            .map(|thread| self.extents(thread))
+            .collect::<Option<Vec<_>>>()
+            .ok_or(RowsPlanError::TooLarge)?;
+        assert_eq!(self.check_apart(&areas), Ok(()), "threads share no memory");
         Ok(self)
     }
 
-    /// What is true of every plan: what belongs to two threads lies apart, and behind all logs.
-    fn check_apart(self) -> Result<(), String> {
+    /// What is true of every plan, whose threads have this memory for records and nodes: what belongs
+    /// to two of them lies apart, and behind all logs.
+    fn check_apart(self, extents: &[(Extent, Extent)]) -> Result<(), String> {
         let mut areas = Vec::new();
-        for thread in 0..self.threads() {
-            let Some((records, nodes)) = self.extents(thread) else {
-                return Err(format!("thread {thread} has no memory"));
-            };
+        for (thread, (records, nodes)) in extents.iter().enumerate() {
             ensure(records.end() == nodes.begin(), || {
                 let (end, begin) = (records.end(), nodes.begin());
                 format!("records of thread {thread} end at {end}, and nodes begin at {begin}")
@@ -257,26 +255,22 @@ mod tests {
     #[test]
     fn nobody_has_anothers_memory() {
         let plan = PLAN.check().unwrap();
-        let mut parts = vec![];
         for thread in 0..plan.threads() {
-            let (records, nodes) = plan.extents(thread).unwrap();
-            for extent in [records, nodes] {
-                parts.push((
-                    extent.end().server,
-                    extent.end().offset - extent.bytes(),
-                    extent.end().offset,
-                ));
-            }
+            let (_, nodes) = plan.extents(thread).unwrap();
+            assert!(nodes.end().offset <= plan.bytes(), "thread {thread}");
         }
-        parts.sort_unstable();
-        let is_apart =
-            |pair: &[(ServerId, u64, u64)]| pair[0].0 != pair[1].0 || pair[0].2 <= pair[1].1;
-        assert!(parts.windows(2).all(is_apart), "{parts:?}");
-        assert!(
-            parts
-                .iter()
-                .all(|part| part.2 <= plan.bytes() && part.1 > plan.root().offset)
-        );
+    }
+
+    #[test]
+    fn memory_of_two_threads_that_overlaps_is_found_out() {
+        let longer = RowsPlan {
+            added: PLAN.added + 1,
+            ..PLAN
+        };
+        // The first two clients of the same server, one of whom takes a row more.
+        let areas = [longer.extents(0).unwrap(), PLAN.extents(2).unwrap()];
+        let refused = PLAN.check_apart(&areas).unwrap_err();
+        assert!(refused.contains("reaches into"), "{refused}");
     }
 
     #[test]

@@ -52,6 +52,36 @@ pub struct ProcedurePiece {
     pub steps: u32,
 }
 
+impl ProcedurePiece {
+    /// What it needs of `values`, those of the pieces that have run: it runs once all of that is there.
+    #[must_use]
+    pub fn inputs(&self, values: &Values) -> Values {
+        let needed = self.needs.iter();
+        let known = needed.filter_map(|slot| Some((*slot, values.get(slot)?.clone())));
+        let inputs: Values = known.collect();
+        assert!(
+            self.needs.iter().all(|slot| inputs.contains_key(slot)),
+            "a piece runs with all of its inputs: part {}",
+            self.part
+        );
+        inputs
+    }
+}
+
+/// What a piece has given, if that is what it planned to give.
+///
+/// # Errors
+/// [`ProcedureError::Plan`]: other pieces would wait for a value for ever, or get one that nobody
+/// announced.
+pub fn as_planned(piece: &ProcedurePiece, given: Values) -> Result<Values, ProcedureError> {
+    let is_there = |slot| given.contains_key(slot);
+    if given.len() == piece.gives.len() && piece.gives.iter().all(is_there) {
+        return Ok(given);
+    }
+    let what = format!("part {} gave other values than it planned", piece.part);
+    Err(ProcedureError::Plan(what))
+}
+
 /// Rows a piece may touch, known before it runs.
 ///
 /// A path that lets later transactions pass a piece which still waits for a value lets pass only

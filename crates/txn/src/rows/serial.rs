@@ -27,22 +27,12 @@ pub fn run_serially(
             return Err(ProcedureError::Plan(what.into()));
         };
         let piece = waiting.remove(next);
-        let inputs = inputs_of(&piece, &values);
-        assert!(
-            piece.needs.iter().all(|slot| inputs.contains_key(slot)),
-            "a piece runs with all of its inputs"
-        );
+        let inputs = piece.inputs(&values);
         let rows = rows_of(piece.shard, rows)?;
         let given = run_piece(procedure, placement, args, &piece, &inputs, rows)?;
         values.extend(given);
     }
     Ok(values)
-}
-
-fn inputs_of(piece: &ProcedurePiece, values: &Values) -> Values {
-    let needed = piece.needs.iter();
-    let known = needed.filter_map(|slot| Some((*slot, values.get(slot)?.clone())));
-    known.collect()
 }
 
 fn rows_of(shard: ShardId, rows: &mut [Rows]) -> Result<&mut Rows, ProcedureError> {

@@ -10,6 +10,7 @@ use crate::error::TxnError;
 use crate::model::{Page, ReadSet};
 use crate::procedure::{
     Placement, Procedure, ProcedureError, ProcedurePiece, RowView, ShardId, Touch, Values,
+    as_planned,
 };
 
 /// Runs a piece on the rows of its shard. A piece that fails leaves no trace.
@@ -42,15 +43,6 @@ pub fn run_piece(
         }
     }
     given
-}
-
-fn as_planned(piece: &ProcedurePiece, given: Values) -> Result<Values, ProcedureError> {
-    let is_there = |slot| given.contains_key(slot);
-    if given.len() == piece.gives.len() && piece.gives.iter().all(is_there) {
-        return Ok(given);
-    }
-    let what = format!("part {} gave other values than it planned", piece.part);
-    Err(ProcedureError::Plan(what))
 }
 
 /// [`Rows`] as far as they are one piece's, with its writes in them at once.

@@ -23,6 +23,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use manxdb_core::channel::Life;
+use manxdb_core::last_failure::LastFailure;
 use manxdb_core::{Nanos, NodeId};
 use manxdb_curp::disk::CurpRecord;
 use manxdb_curp_client::CoordinatorDriver;
@@ -177,12 +178,11 @@ enum Ended {
 impl Contender<'_> {
     /// Campaigns, leads, and campaigns again, until it is told to stop.
     fn run(&self) -> Result<(), Fault> {
-        let mut said = String::new();
+        let mut last = LastFailure::default();
+        // That it leads in between does not make the same failure news: elections are logged as they come.
         let mut say = |what: String| {
-            // What would be said again and again is said once.
-            if what != said {
-                tracing::warn!("{what}");
-                said = what;
+            if let Some(news) = last.failed(what) {
+                tracing::warn!("{news}");
             }
         };
         loop {
