@@ -2,7 +2,6 @@
 #![allow(clippy::float_cmp, reason = "the same number in two places")]
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
 use manxdb_gateway::admin::Gauge;
 use manxdb_net::ClusterId;
@@ -125,8 +124,7 @@ fn cluster(own: Role) -> GeoCluster {
         0
     };
     let cluster = GeoCluster::new(file, own);
-    let far_ahead = Instant::now() + Duration::from_secs(3_600);
-    *cluster.last.lock().unwrap() = Some((far_ahead, Arc::new(seen)));
+    cluster.last.hold(seen);
     cluster
 }
 
