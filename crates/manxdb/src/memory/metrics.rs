@@ -33,33 +33,28 @@ pub fn sources(
     let plan = plan.map_err(|error| Fault::Config(error.to_string()))?;
     let told = disk.as_ref().map(|(_, numbers)| numbers.clone());
     let seen = Arc::clone(&memory);
-    Ok(AdminSources {
-        health: Box::new(move || health(seen.as_ref(), told.as_ref())),
-        gauges: Box::new(move || {
-            let mut all = gauges(memory.as_ref(), server, &plan);
-            if let Some((directory, numbers)) = &disk {
-                all.extend(files(directory));
-                all.extend(archiver(numbers));
-            }
-            all
-        }),
-        slow: Box::new(|| json!([])),
-        redis: None,
-        log_in: None,
-        ownership: None,
-        views: None,
-        replication: None,
-        geo: None,
-        backup: Box::new(|_, _| Err("rows in memory servers cannot be backed up".to_owned())),
-        token: random_secret()?,
-        version: json!({
-            "name": "ManxDB",
-            "version": env!("CARGO_PKG_VERSION"),
-            "mysql_version": SERVER_VERSION,
-            "database": superblock.name,
-            "memory_server": server,
-        }),
-    })
+    let gauges = move || {
+        let mut all = gauges(memory.as_ref(), server, &plan);
+        if let Some((directory, numbers)) = &disk {
+            all.extend(files(directory));
+            all.extend(archiver(numbers));
+        }
+        all
+    };
+    let version = json!({
+        "name": "ManxDB",
+        "version": env!("CARGO_PKG_VERSION"),
+        "mysql_version": SERVER_VERSION,
+        "database": superblock.name,
+        "memory_server": server,
+    });
+    Ok(AdminSources::new(
+        move || health(seen.as_ref(), told.as_ref()),
+        gauges,
+        "rows in memory servers cannot be backed up",
+        random_secret()?,
+        version,
+    ))
 }
 
 /// How a memory server is: whether its rows are there, and what is in its log archiver's way.

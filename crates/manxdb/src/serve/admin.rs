@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use manxdb_gateway::admin::{AdminSources, Gauge, HealthReport};
-use manxdb_gateway::mysql::{SERVER_VERSION, check_password};
+use manxdb_gateway::mysql::check_password;
 use manxdb_gateway::redis::RedisCounters;
 use manxdb_gateway::tls;
 use manxdb_sql::session::{
@@ -21,7 +21,7 @@ use super::store::Store;
 use crate::cluster::replication::Replication;
 use crate::config::Settings;
 use crate::fault::Fault;
-use crate::process::random_secret;
+use crate::process::{random_secret, version};
 
 /// File in the data directory that holds the secret of the admin listener.
 pub const TOKEN_FILE: &str = "admin-token";
@@ -111,36 +111,25 @@ pub fn follower_sources(
     find: FindMaster,
 ) -> Result<AdminSources, Fault> {
     let seen = Arc::clone(&replication);
+    let health = move || match find() {
+        Whereabouts::At(_) => HealthReport::ok(),
+        Whereabouts::Here => {
+            HealthReport::unavailable("this server is to be master, and loads its rows", "")
+        }
+        Whereabouts::Unknown => HealthReport::unavailable(
+            "there is no master that this server knows",
+            "manxdb cluster status says what the cluster lacks",
+        ),
+    };
     Ok(AdminSources {
-        health: Box::new(move || match find() {
-            Whereabouts::At(_) => HealthReport::ok(),
-            Whereabouts::Here => {
-                HealthReport::unavailable("this server is to be master, and loads its rows", "")
-            }
-            Whereabouts::Unknown => HealthReport::unavailable(
-                "there is no master that this server knows",
-                "manxdb cluster status says what the cluster lacks",
-            ),
-        }),
-        gauges: Box::new(move || seen.gauges()),
-        slow: Box::new(|| json!([])),
-        redis: None,
-        log_in: None,
-        ownership: None,
-        views: None,
         replication: Some(shown(replication)),
-        geo: None,
-        backup: Box::new(|_, _| Err("this server is not the master, and has no rows".to_owned())),
-        token: random_secret()?,
-        version: version(),
-    })
-}
-
-fn version() -> Value {
-    json!({
-        "name": "ManxDB",
-        "version": env!("CARGO_PKG_VERSION"),
-        "mysql_version": SERVER_VERSION,
+        ..AdminSources::new(
+            health,
+            move || seen.gauges(),
+            "this server is not the master, and has no rows",
+            random_secret()?,
+            version(),
+        )
     })
 }
 
