@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use manxdb_curp_client::{ClientCounts, ClientMeter};
-use manxdb_gateway::admin::{AdminServer, AdminSources, Gauge, HealthReport};
+use manxdb_gateway::admin::{AdminServer, AdminSources, Gauge, HealthReport, count};
 
 use super::file::ClusterFile;
 use super::replication::{Counts, Replication};
@@ -92,7 +92,7 @@ impl Watch {
 
 fn gauges(counts: &ClientCounts) -> Vec<Gauge> {
     let named = counts.named().into_iter();
-    let gauge = |(name, count): (&'static str, u64)| {
+    let gauge = |(name, counted): (&'static str, u64)| {
         let name = match name {
             "waiting" => "manxdb_curp_waiting_commands".to_owned(),
             "clients" => "manxdb_curp_clients".to_owned(),
@@ -100,8 +100,7 @@ fn gauges(counts: &ClientCounts) -> Vec<Gauge> {
             "retries" => "manxdb_curp_retries_total".to_owned(),
             way => format!("manxdb_curp_commands_total{{way=\"{way}\"}}"),
         };
-        #[allow(clippy::cast_precision_loss)] // exact up to 2^53
-        let value = count as f64;
+        let value = count(counted);
         Gauge { name, value }
     };
     named.map(gauge).collect()

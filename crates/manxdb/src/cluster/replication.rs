@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use manxdb_curp_client::ClientMeter;
-use manxdb_gateway::admin::Gauge;
+use manxdb_gateway::admin::{self, Gauge};
 use manxdb_net::Status;
 use serde_json::{Value, json};
 
@@ -141,10 +141,9 @@ impl Replication {
 
 /// Nothing is told of what is not known.
 fn add(gauges: &mut Vec<Gauge>, name: String, value: Option<u64>) {
-    #[allow(clippy::cast_precision_loss)] // exact up to 2^53
     gauges.extend(value.map(|value| Gauge {
         name: format!("manxdb_curp_{name}"),
-        value: value as f64,
+        value: admin::count(value),
     }));
 }
 

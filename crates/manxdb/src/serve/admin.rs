@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use manxdb_gateway::admin::{AdminSources, Gauge, HealthReport};
+use manxdb_gateway::admin::{AdminSources, Gauge, HealthReport, count, histogram, seconds};
 use manxdb_gateway::mysql::check_password;
 use manxdb_gateway::redis::RedisCounters;
 use manxdb_gateway::tls;
@@ -186,7 +186,6 @@ fn gauges(store: &Store, instance: &Instance) -> Vec<Gauge> {
         });
     };
     let seen = instance.metrics();
-    #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
     for (name, value) in [
         ("manxdb_sql_sessions", seen.connections),
         ("manxdb_sql_sessions_opened_total", seen.connections_total),
@@ -204,7 +203,7 @@ fn gauges(store: &Store, instance: &Instance) -> Vec<Gauge> {
         ),
         ("manxdb_sql_errors_total", seen.errors.values().sum()),
     ] {
-        add(name, value as f64);
+        add(name, count(value));
     }
     for (part, micros) in seen.time.parts() {
         add(
@@ -220,37 +219,21 @@ fn gauges(store: &Store, instance: &Instance) -> Vec<Gauge> {
 fn statement_histograms(seen: &MetricsSnapshot) -> Vec<Gauge> {
     const NAME: &str = "manxdb_sql_statement_seconds";
     let mut samples = Vec::new();
-    let mut add = |name: String, value: f64| samples.push(Gauge { name, value });
-    // Counters beyond 2^53 are not met.
-    #[allow(clippy::cast_precision_loss)]
-    let count = |counted: u64| counted as f64;
     let kinds = seen.kinds.iter().zip(STATEMENT_KINDS);
     for (latency, (_, kind, _)) in kinds.filter(|(latency, _)| latency.count() > 0) {
         let mut below = 0;
-        let bounds = LATENCY_BOUNDS_MICROS.map(|bound| seconds(bound.unsigned_abs()).to_string());
-        let bounds = bounds.into_iter().chain(["+Inf".to_owned()]);
-        for (bound, counted) in bounds.zip(latency.buckets) {
+        let bounds = LATENCY_BOUNDS_MICROS.map(i64::unsigned_abs).into_iter();
+        let cumulative = bounds.zip(latency.buckets).map(|(bound, counted)| {
             below += counted;
-            add(
-                format!("{NAME}_bucket{{kind=\"{kind}\",le=\"{bound}\"}}"),
-                count(below),
-            );
+            (bound, below)
+        });
+        for (end, bound, value) in histogram(cumulative, latency.count(), latency.sum_micros) {
+            let bound = bound.map_or_else(String::new, |bound| format!(",le=\"{bound}\""));
+            let name = format!("{NAME}_{end}{{kind=\"{kind}\"{bound}}}");
+            samples.push(Gauge { name, value });
         }
-        add(
-            format!("{NAME}_count{{kind=\"{kind}\"}}"),
-            count(latency.count()),
-        );
-        add(
-            format!("{NAME}_sum{{kind=\"{kind}\"}}"),
-            seconds(latency.sum_micros),
-        );
     }
     samples
-}
-
-#[allow(clippy::cast_precision_loss)] // sums beyond 285 years are not met
-fn seconds(micros: u64) -> f64 {
-    micros as f64 / 1e6
 }
 
 /// Materialized views, and the bytes that they may take together.

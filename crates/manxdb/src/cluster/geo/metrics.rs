@@ -1,6 +1,6 @@
 //! What a node has measured, for Prometheus.
 
-use manxdb_gateway::admin::Gauge;
+use manxdb_gateway::admin::{Gauge, count, histogram, seconds};
 
 use super::latencies::{BOUNDS_MICROS, Latencies};
 use super::measured::{Class, OfClass, OfLeader, OfManager, OfReplica};
@@ -186,15 +186,15 @@ impl Gauges {
             self.add_own("records", &[], records);
         }
         for (kind, sent) in node.counters("sent ") {
-            self.add("net_messages_sent_total", &[("kind", kind)], number(sent));
+            self.add("net_messages_sent_total", &[("kind", kind)], count(sent));
         }
         for (counter, name) in [
             ("received", "net_messages_received_total"),
             ("bytes sent", "net_bytes_sent_total"),
             ("reconnects", "net_reconnects_total"),
         ] {
-            let count = node.counters(counter).find(|(rest, _)| rest.is_empty());
-            self.add(name, &[], number(count.map_or(0, |(_, count)| count)));
+            let found = node.counters(counter).find(|(rest, _)| rest.is_empty());
+            self.add(name, &[], count(found.map_or(0, |(_, counted)| counted)));
         }
     }
 
@@ -204,8 +204,8 @@ impl Gauges {
             self.add_histogram(class, &of.answered);
         }
         for (class, of) in classes() {
-            let count = number(of.minute.count());
-            self.add_own("last_minute_transactions", &[("class", class)], count);
+            let answered = count(of.minute.count());
+            self.add_own("last_minute_transactions", &[("class", class)], answered);
         }
         for (class, of) in classes() {
             self.add_quantiles(class, &of.minute);
@@ -225,17 +225,17 @@ impl Gauges {
                 }
             }
         }
-        let counts: [(&str, fn(&OfClass) -> u64); 2] = [
+        let numbers: [(&str, fn(&OfClass) -> u64); 2] = [
             ("open_transactions", |of| of.open),
             ("given_up_total", |of| of.given_up),
         ];
-        for (name, count) in counts {
+        for (name, number) in numbers {
             for (class, of) in classes() {
-                self.add_own(name, &[("class", class)], number(count(of)));
+                self.add_own(name, &[("class", class)], count(number(of)));
             }
         }
         let takes_part = node.state() == Some(super::dast::TAKES_PART);
-        self.add_own("takes_part", &[], number(u64::from(takes_part)));
+        self.add_own("takes_part", &[], count(u64::from(takes_part)));
         self.add_own(
             "clock_stretch_seconds",
             &[],
@@ -246,21 +246,14 @@ impl Gauges {
     }
 
     fn add_histogram(&mut self, class: &str, latencies: &Latencies) {
-        const NAME: &str = "transaction_seconds";
-        for bound in BOUNDS_MICROS {
-            let (below, bound) = (latencies.up_to(bound), seconds(bound).to_string());
-            let labels = [("class", class), ("le", bound.as_str())];
-            self.add_own(&format!("{NAME}_bucket"), &labels, number(below));
+        let (all, sum) = (latencies.count(), latencies.sum_micros());
+        let bounds = BOUNDS_MICROS.into_iter();
+        let cumulative = bounds.map(|bound| (bound, latencies.up_to(bound)));
+        for (end, bound, value) in histogram(cumulative, all, sum) {
+            let mut labels = vec![("class", class)];
+            labels.extend(bound.as_deref().map(|bound| ("le", bound)));
+            self.add_own(&format!("transaction_seconds_{end}"), &labels, value);
         }
-        let count = number(latencies.count());
-        self.add_own(
-            &format!("{NAME}_bucket"),
-            &[("class", class), ("le", "+Inf")],
-            count,
-        );
-        self.add_own(&format!("{NAME}_count"), &[("class", class)], count);
-        let sum = seconds(latencies.sum_micros());
-        self.add_own(&format!("{NAME}_sum"), &[("class", class)], sum);
     }
 
     /// None without any.
@@ -283,21 +276,22 @@ impl Gauges {
             self.add_own(name, &labels, seconds(micros));
         }
         let leads = node.state() == Some(super::dast::LEADS);
-        self.add_own("leads", &[], number(u64::from(leads)));
-        self.add_own("view", &[], number(manager.view));
+        self.add_own("leads", &[], count(u64::from(leads)));
+        self.add_own("view", &[], count(manager.view));
         if let Some(leading) = &manager.leading {
             self.add_leader(leading);
         }
     }
 
     fn add_leader(&mut self, leading: &OfLeader) {
-        self.add_own("epoch", &[], number(leading.epoch));
-        for (standing, count) in [
+        self.add_own("epoch", &[], count(leading.epoch));
+        for (standing, members) in [
             ("live", leading.live.len()),
             ("closing", leading.closing.len()),
             ("joining", usize::from(leading.joining.is_some())),
         ] {
-            self.add_own("members", &[("standing", standing)], number(count as u64));
+            let members = count(members as u64);
+            self.add_own("members", &[("standing", standing)], members);
         }
         if let Some(bound) = leading.bound_micros {
             self.add_own("bound_seconds", &[], signed_seconds(bound));
@@ -330,25 +324,14 @@ impl Gauges {
             self.add(
                 "dast_node_up",
                 &labels,
-                number(u64::from(node.status.is_some())),
+                count(u64::from(node.status.is_some())),
             );
         }
-        self.add("dast_lacking", &[], number(seen.lacking.len() as u64));
+        self.add("dast_lacking", &[], count(seen.lacking.len() as u64));
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // exact up to 2^53
-fn number(count: u64) -> f64 {
-    count as f64
-}
-
-/// Microseconds as seconds.
-#[allow(clippy::cast_precision_loss)] // sums beyond 285 years are not met
-pub(super) fn seconds(micros: u64) -> f64 {
-    micros as f64 / 1e6
-}
-
-/// As [`seconds`].
+/// As [`seconds`], of a time that may be negative.
 #[allow(clippy::cast_precision_loss)]
 pub(super) fn signed_seconds(micros: i64) -> f64 {
     micros as f64 / 1e6
