@@ -138,8 +138,6 @@ pub struct SlowCall {
 pub struct OfManager {
     /// How often its region's leader was replaced.
     pub view: u64,
-    /// The node that it takes for the leader.
-    pub leader: u32,
     /// What it knows while it leads.
     pub leading: Option<OfLeader>,
     /// How long transactions waited for the managers to agree, in microseconds: in all, and in the last

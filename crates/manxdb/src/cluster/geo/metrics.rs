@@ -1,119 +1,10 @@
-//! What a node has measured, for Prometheus.
+//! What a node has measured, for Prometheus. The list of all metrics, with what each means, is in the tests.
 
 use manxdb_gateway::admin::{Gauge, count, histogram, seconds};
 
 use super::latencies::{BOUNDS_MICROS, Latencies};
 use super::measured::{Class, OfClass, OfLeader, OfManager, OfReplica};
 use super::{GeoCluster, NodeSeen, Seen};
-
-/// Every metric of a node, with what it means; those of one line belong together.
-pub const METRICS: [(&str, &str); 27] = [
-    (
-        "manxdb_dast_transaction_seconds",
-        "histogram by `class` (local, cross-region): from a call's arrival at the replica that answers it to the answer",
-    ),
-    (
-        "manxdb_dast_last_minute_transactions",
-        "by `class`: calls answered in the last minute (50 to 60 s)",
-    ),
-    (
-        "manxdb_dast_last_minute_seconds",
-        "by `class` and `quantile` (0.5, 0.99, 1): latencies of those, without the width of Prometheus's buckets",
-    ),
-    (
-        "manxdb_dast_wait_seconds_total",
-        "by `class` and `reason`: what calls waited for; of `managers' ledger` at managers, of the others at the replica that answers",
-    ),
-    (
-        "manxdb_dast_last_minute_wait_seconds",
-        "the same in the last minute",
-    ),
-    (
-        "manxdb_dast_open_transactions",
-        "by `class`: calls that are not answered yet",
-    ),
-    (
-        "manxdb_dast_given_up_total",
-        "by `class`: calls that ended without an answer from here, because a region did not answer in time or the replica was put out",
-    ),
-    (
-        "manxdb_dast_takes_part",
-        "1 while the replica takes part, 0 while it is out",
-    ),
-    (
-        "manxdb_dast_clock_stretch_seconds",
-        "how far the replica's next stamp lies behind the time, because a floor or a ceiling holds its clock back",
-    ),
-    (
-        "manxdb_dast_last_minute_clock_stretch_seconds",
-        "the most of the last minute",
-    ),
-    ("manxdb_dast_leads", "1 while the manager leads its region"),
-    (
-        "manxdb_dast_view",
-        "how often the region's leader was replaced, as the manager knows",
-    ),
-    (
-        "manxdb_dast_epoch",
-        "at the leader: changes of who takes part in the region",
-    ),
-    (
-        "manxdb_dast_members",
-        "at the leader, by `standing`: replicas that are live, closing (out, and their transactions are collected) and joining",
-    ),
-    (
-        "manxdb_dast_bound_seconds",
-        "at the leader, ordered ahead: how far ahead of the region's time everything of the other regions is known; negative: clocks stretch",
-    ),
-    (
-        "manxdb_dast_lead_seconds",
-        "at the leader, ordered ahead, by `other` region: how far ahead of its time the region tells marks to the other one",
-    ),
-    (
-        "manxdb_dast_mark_told_seconds",
-        "by `other`: how far the last mark told is ahead of the region's time",
-    ),
-    (
-        "manxdb_dast_mark_heard_seconds",
-        "by `other`: how far the last mark heard of the other region is ahead; negative: the region waits for the other one",
-    ),
-    (
-        "manxdb_dast_stream_delay_seconds",
-        "by `other`: what parts of the other region's stream take to come",
-    ),
-    (
-        "manxdb_dast_silent_seconds",
-        "by `other`: since when nothing came from the other region",
-    ),
-    (
-        "manxdb_dast_records",
-        "records kept about transactions; bounded while all is well",
-    ),
-    (
-        "manxdb_dast_node_up",
-        "by `node`, `role` and `region`: 1 while the node answers this one",
-    ),
-    (
-        "manxdb_dast_lacking",
-        "things that the cluster lacks, as this node sees it",
-    ),
-    (
-        "manxdb_net_messages_sent_total",
-        "by `kind`: messages to other processes, with those sent again",
-    ),
-    (
-        "manxdb_net_messages_received_total",
-        "messages from other processes",
-    ),
-    (
-        "manxdb_net_bytes_sent_total",
-        "bytes written to other processes",
-    ),
-    (
-        "manxdb_net_reconnects_total",
-        "connections to other processes that were opened again",
-    ),
-];
 
 impl GeoCluster {
     /// What this node has measured, and which others answer it.
@@ -315,7 +206,7 @@ impl Gauges {
 
     fn add_cluster(&mut self, seen: &Seen) {
         for node in &seen.nodes {
-            let (number_of, region) = (node.node.number.to_string(), node.region().0.to_string());
+            let (number_of, region) = (node.node.number.to_string(), node.node.region.to_string());
             let labels = [
                 ("node", number_of.as_str()),
                 ("role", node.node.role.as_str()),

@@ -33,7 +33,7 @@ mod tests;
 use std::sync::Arc;
 
 use manxdb_core::NodeId;
-use manxdb_dast::{RegionId, Role};
+use manxdb_dast::Role;
 use manxdb_gateway::admin::HealthReport;
 use manxdb_net::Status;
 
@@ -83,10 +83,6 @@ impl NodeSeen {
 
     fn state(&self) -> Option<&str> {
         note(self.status.as_ref()?, STATE)
-    }
-
-    fn region(&self) -> RegionId {
-        RegionId(self.node.region)
     }
 
     /// What it has counted that begins with these words, by what follows them.
