@@ -230,7 +230,7 @@ fn messages(seen: &Seen) -> Value {
         let uptime = node.status.as_ref().map_or(0, |status| status.uptime_ms);
         for (kind, sent) in node.counters("sent ") {
             let (all, rate) = by_kind.entry(kind).or_default();
-            *all += sent;
+            *all = all.saturating_add(sent);
             *rate += count(sent) * 1_000.0 / count(uptime.max(1));
         }
     }
