@@ -12,7 +12,7 @@
 //! | whose the rows of a schema are, without a server | `compliance` |
 //! | the compaction service's roles | `compactor` |
 //! | which etcd, for services that keep their state there | `etcd` |
-//! | log, signals, file descriptors, randomness | [`process`] |
+//! | log, signals, listeners, file descriptors, randomness | [`process`] |
 //! | which commands another program carries out | `laboratory` |
 //!
 //! Benchmarks, experiments and simulations are not here: `manxdb-lab` (crates/lab-cli) uses this

@@ -1,14 +1,17 @@
-//! What every process of ManxDB asks of the operating system: a log, signals, file descriptors,
-//! randomness, and the program beside its own.
+//! What every process of ManxDB asks of the operating system: a log, signals, listeners, file
+//! descriptors, randomness, and the program beside its own; and what version it is.
 
 use std::ffi::OsString;
 use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use manxdb_gateway::mysql::SERVER_VERSION;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::fault::Fault;
@@ -61,6 +64,35 @@ pub fn stop_signal() -> Result<UnixStream, Fault> {
         signal_hook::low_level::pipe::register(signal, raised).map_err(io)?;
     }
     Ok(stop)
+}
+
+/// Listens at `address` for what the fault calls `listener`; `flag` is the option that moves it.
+///
+/// # Errors
+/// The address is taken, or none of this machine's.
+pub fn listen(
+    address: SocketAddr,
+    listener: &'static str,
+    flag: &'static str,
+) -> Result<TcpListener, Fault> {
+    TcpListener::bind(address).map_err(|error| Fault::Listen {
+        address,
+        listener,
+        flag,
+        reason: match error.kind() {
+            io::ErrorKind::AddrInUse => "the port is in use".to_owned(),
+            _ => error.to_string(),
+        },
+    })
+}
+
+/// What an admin listener answers at `/version`.
+pub fn version() -> Value {
+    json!({
+        "name": "ManxDB",
+        "version": env!("CARGO_PKG_VERSION"),
+        "mysql_version": SERVER_VERSION,
+    })
 }
 
 /// Raises the limit of open file descriptors to `wanted`, or as far as the system allows; a higher

@@ -18,7 +18,7 @@ use health::{HealthThreads, StoreHealth};
 use store::Store;
 
 use std::io::Write as _;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ use crate::cluster::replication::Replication;
 use crate::config::{self, Rows, Settings};
 use crate::fault::Fault;
 use crate::notify::notify;
-use crate::process;
+use crate::process::{self, listen};
 
 /// How often the main thread looks at the stop flags.
 const TICK: Duration = Duration::from_millis(100);
@@ -128,22 +128,6 @@ fn fit_connections_to_descriptors(settings: &mut Settings) {
             "the system allows fewer file descriptors than max_connections needs"
         );
     }
-}
-
-fn listen(
-    address: SocketAddr,
-    listener: &'static str,
-    flag: &'static str,
-) -> Result<TcpListener, Fault> {
-    TcpListener::bind(address).map_err(|error| Fault::Listen {
-        address,
-        listener,
-        flag,
-        reason: match error.kind() {
-            std::io::ErrorKind::AddrInUse => "the port is in use".to_owned(),
-            _ => error.to_string(),
-        },
-    })
 }
 
 /// The rooms of a server, open but not serving.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::page::{escaped, head_of_part, list, text};
+use super::page::{escaped, head_of_part, list, moment, text};
 
 /// The list, without scripts.
 pub fn render(certificates: &Value) -> String {
@@ -64,9 +64,12 @@ fn one(html: &mut String, certificate: &Value) {
         "gone_from_files",
         "unreadable_in_every_copy",
     ] {
-        let time = text(certificate, key).replace('T', " ");
-        let time = time.split(['.', 'Z']).next().unwrap_or_default();
-        let time = if time.is_empty() { "not yet" } else { time };
+        let time = moment(certificate, key);
+        let time = if time.is_empty() {
+            "not yet"
+        } else {
+            time.as_str()
+        };
         let _ = write!(html, "<td class=\"when\">{time}</td>");
     }
     // A list that is missing is no list without problems.

@@ -21,6 +21,37 @@ pub struct Gauge {
     pub value: f64,
 }
 
+/// What was counted as the value of a sample: exact up to 2^53.
+#[allow(clippy::cast_precision_loss)]
+#[must_use]
+pub fn count(counted: u64) -> f64 {
+    counted as f64
+}
+
+/// Microseconds as seconds: exact up to 285 years.
+#[allow(clippy::cast_precision_loss)]
+#[must_use]
+pub fn seconds(micros: u64) -> f64 {
+    micros as f64 / 1e6
+}
+
+/// The samples of one histogram of durations, in their order: what follows the metric's name and a `_`, the
+/// label `le` of those that have one, and the value. `cumulative` are upper bounds, in microseconds, with how
+/// many of `all` took no longer.
+pub fn histogram(
+    cumulative: impl Iterator<Item = (u64, u64)>,
+    all: u64,
+    sum_micros: u64,
+) -> impl Iterator<Item = (&'static str, Option<String>, f64)> {
+    let buckets = cumulative.map(|(bound, below)| (seconds(bound).to_string(), below));
+    let buckets = buckets.chain([("+Inf".to_owned(), all)]);
+    let buckets = buckets.map(|(bound, below)| ("bucket", Some(bound), count(below)));
+    buckets.chain([
+        ("count", None, count(all)),
+        ("sum", None, seconds(sum_micros)),
+    ])
+}
+
 /// The process's recorder; installed on first use, because there can be only one.
 ///
 /// `None` when somebody else installed another one.
@@ -105,6 +136,20 @@ mod tests {
                         manxdb_test_seconds_bucket{le=\"1\"} 1\n\
                         manxdb_test_seconds_count 1\nmanxdb_test_seconds_sum 1\n";
         assert!(text.ends_with(expected), "{text}");
+    }
+
+    #[test]
+    fn a_histogram_ends_with_all_of_its_samples() {
+        let samples = histogram([(2_500, 3), (10_000, 5)].into_iter(), 7, 1_500_000);
+        let samples = samples.map(|(end, bound, value)| format!("{end} {bound:?} {value}"));
+        let expected = [
+            "bucket Some(\"0.0025\") 3",
+            "bucket Some(\"0.01\") 5",
+            "bucket Some(\"+Inf\") 7",
+            "count None 7",
+            "sum None 1.5",
+        ];
+        assert_eq!(samples.collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -40,6 +40,6 @@ mod views_page;
 
 pub use health::{HealthReport, HealthState};
 pub use login::{Credentials, LogIn};
-pub use metrics_text::{Gauge, install_recorder};
+pub use metrics_text::{Gauge, count, histogram, install_recorder, seconds};
 pub use owners::{Owners, OwnersRefusal};
 pub use server::{AdminServer, AdminSources};

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::page::{escaped, head_of_part, list, text};
+use super::page::{escaped, head_of_part, list, moment, text};
 
 /// Size of a table in the picture, and of what lies between two, in units of the picture.
 const WIDTH: usize = 170;
@@ -208,11 +208,7 @@ fn requests_table(html: &mut String, requests: &[Value]) {
         } else {
             "stopped"
         };
-        let shown = |key: &str| {
-            let at = text(request, key).replace('T', " ");
-            at.split(['.', 'Z']).next().unwrap_or_default().to_owned()
-        };
-        let (asked, due) = (shown("asked_at"), shown("due_at"));
+        let (asked, due) = (moment(request, "asked_at"), moment(request, "due_at"));
         let _ = write!(
             html,
             "<tr><td class=\"number\">{}</td><td>{}</td><td><span class=\"state {class}\">{}</span></td>\

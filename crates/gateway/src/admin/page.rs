@@ -106,8 +106,7 @@ fn slow_table(slow: &Value) -> String {
 }
 
 fn slow_row(html: &mut String, row: &Value) {
-    let started = text(row, "started_at").replace('T', " ");
-    let started = started.split('.').next().unwrap_or_default();
+    let started = moment(row, "started_at");
     let mut origin = text(row, "account");
     for (name, key) in [("database", "database"), ("connection", "connection")] {
         let value = text(row, key);
@@ -158,6 +157,24 @@ pub(super) fn text(of: &Value, key: &str) -> String {
 pub(super) fn list<'v>(of: &'v Value, key: &str) -> &'v [Value] {
     let found = of.get(key).and_then(Value::as_array);
     found.map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A member of an object that is a time, to the second and without its zone, as HTML; empty when it is missing
+/// or null.
+pub(super) fn moment(of: &Value, key: &str) -> String {
+    let time = text(of, key).replace('T', " ");
+    time.split(['.', 'Z']).next().unwrap_or_default().to_owned()
+}
+
+/// What a cluster lacks, a line for each, or that it lacks nothing.
+pub(super) fn lacking(html: &mut String, cluster: &Value) {
+    let lacking = list(cluster, "lacking");
+    if lacking.is_empty() {
+        html.push_str("<p class=\"state serving\">The cluster lacks nothing.</p>");
+    }
+    for line in lacking.iter().filter_map(Value::as_str) {
+        let _ = write!(html, "<p class=\"state stopped\">{}</p>", escaped(line));
+    }
 }
 
 pub(super) fn escaped(text: &str) -> String {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::page::{escaped, head_of_part, milliseconds, text};
+use super::page::{escaped, head_of_part, milliseconds, moment, text};
 
 /// The parts of a command's time in the order they are spent.
 const PARTS: [(&str, &str); 4] = [
@@ -74,8 +74,7 @@ fn slow_table(html: &mut String, slow: &Value) {
     }
     html.push_str("</tr>");
     for row in rows {
-        let started = text(row, "started_at").replace('T', " ");
-        let started = started.split('.').next().unwrap_or_default();
+        let started = moment(row, "started_at");
         let _ = write!(
             html,
             "<tr><td class=\"when\">{started}</td><td class=\"number\">{}</td>\

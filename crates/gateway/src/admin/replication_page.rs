@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::page::{escaped, head_of_part, text};
+use super::page::{escaped, head_of_part, lacking, list, text};
 
 /// The ways in which a command is completed: their names, and the round trips that each takes.
 const WAYS: [(&str, &str, &str); 4] = [
@@ -85,17 +85,6 @@ fn view(replication: &Value) -> String {
     }
 }
 
-fn lacking(html: &mut String, replication: &Value) {
-    let lines = replication.get("lacking").and_then(Value::as_array);
-    let lines = lines.map(Vec::as_slice).unwrap_or_default();
-    if lines.is_empty() {
-        html.push_str("<p class=\"state serving\">The cluster lacks nothing.</p>");
-    }
-    for line in lines.iter().filter_map(Value::as_str) {
-        let _ = write!(html, "<p class=\"state stopped\">{}</p>", escaped(line));
-    }
-}
-
 fn nodes(html: &mut String, replication: &Value) {
     html.push_str(
         "<div class=\"scroll\"><table><tr><th>Node</th><th>Role</th><th>State</th><th>Address</th>\
@@ -103,8 +92,7 @@ fn nodes(html: &mut String, replication: &Value) {
          <th class=\"number\">Not on disk</th></tr>",
     );
     let own = number(replication, "own");
-    let nodes = replication.get("nodes").and_then(Value::as_array);
-    for node in nodes.into_iter().flatten() {
+    for node in list(replication, "nodes") {
         let state = node.get("state").and_then(Value::as_str);
         let is_own = own.is_some() && number(node, "number") == own;
         let _ = write!(

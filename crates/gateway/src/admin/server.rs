@@ -56,6 +56,34 @@ pub struct AdminSources {
     pub version: Value,
 }
 
+impl AdminSources {
+    /// Of a process that has health and numbers to show, and no rows: its statements are none, and `no_backup`
+    /// is what `POST /backup` is told. Everything else is not here.
+    #[must_use]
+    pub fn new(
+        health: impl Fn() -> HealthReport + Send + Sync + 'static,
+        gauges: impl Fn() -> Vec<Gauge> + Send + Sync + 'static,
+        no_backup: &'static str,
+        token: String,
+        version: Value,
+    ) -> Self {
+        Self {
+            health: Box::new(health),
+            gauges: Box::new(gauges),
+            slow: Box::new(|| json!([])),
+            redis: None,
+            log_in: None,
+            ownership: None,
+            views: None,
+            replication: None,
+            geo: None,
+            backup: Box::new(move |_, _| Err(no_backup.to_owned())),
+            token,
+            version,
+        }
+    }
+}
+
 /// A running admin listener; it ends when it is dropped.
 pub struct AdminServer {
     http: HttpServer,

@@ -48,7 +48,7 @@ pub fn all_work(file: &ClusterFile) -> bool {
         };
         match note(&status, dast::STATE) {
             Some(dast::LEADS) => leaders[node.region as usize] = true,
-            Some("is out") | None => return false,
+            Some(dast::OUT) | None => return false,
             _ => {}
         }
     }

@@ -1,12 +1,18 @@
 //! What the nodes of a cluster say of themselves when they are asked.
 
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use manxdb_net::{Status, StatusError, ask_status};
 
 use super::file::{ClusterFile, Node};
+
+/// How long a node may take to answer a page, at each step.
+pub const PATIENCE: Duration = Duration::from_millis(500);
+/// For so long what the nodes said counts: a page that many look at asks them no more often.
+const FRESH: Duration = Duration::from_secs(1);
 
 /// How a node is; a process of another cluster at its address is none of it. Waits for at most `patience` a
 /// step.
@@ -62,4 +68,36 @@ pub fn note<'a>(status: &'a Status, name: &str) -> Option<&'a str> {
     let node = status.nodes.first()?;
     let note = node.notes.iter().find(|(known, _)| known == name)?;
     Some(&note.1)
+}
+
+/// What the nodes said last, and when they had said it.
+pub struct Recent<T>(Mutex<Option<(Instant, Arc<T>)>>);
+
+impl<T> Default for Recent<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Recent<T> {
+    /// What they said up to a second ago, or else what `make` has them say now. Whoever asks meanwhile waits
+    /// for that.
+    pub fn get(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((at, said)) if at.elapsed() < FRESH => Arc::clone(said),
+            _ => {
+                let said = Arc::new(make());
+                *last = Some((Instant::now(), Arc::clone(&said)));
+                said
+            }
+        }
+    }
+
+    /// Has them say this for an hour.
+    #[cfg(test)]
+    pub(crate) fn hold(&self, said: T) {
+        let far_ahead = Instant::now() + Duration::from_secs(3_600);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((far_ahead, Arc::new(said)));
+    }
 }

@@ -86,6 +86,8 @@ pub use super::node::STATE;
 
 /// The state of a replica that does.
 pub const TAKES_PART: &str = "takes part";
+/// The state of one that does not.
+pub const OUT: &str = "is out";
 
 /// The states of a manager.
 pub const LEADS: &str = "leads";
@@ -100,11 +102,7 @@ pub fn notes(core: &DastNode) -> Vec<(String, String)> {
     let mut notes = Vec::new();
     let mut note = |name: &str, value: String| notes.push((name.to_owned(), value));
     if let Some(replica) = core.replica() {
-        let state = if replica.is_live() {
-            TAKES_PART
-        } else {
-            "is out"
-        };
+        let state = if replica.is_live() { TAKES_PART } else { OUT };
         note(STATE, state.to_owned());
         let rows = replica.execution().rows().digest();
         note(ROWS, format!("{rows:016x}"));

@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn one_replica_that_is_out_is_told_and_two_are_the_loss_of_a_shard() {
-        let one = said(&[(0, Some("is out"))]);
+        let one = said(&[(0, Some(dast::OUT))]);
         assert_eq!(one.len(), 1);
         assert!(
             one[0].starts_with("degraded: node 0, ") && one[0].contains("--node 0"),
@@ -180,7 +180,7 @@ mod tests {
         let of =
             |number: &u32| topology(&file).role(NodeId(*number)) == topology(&file).role(NodeId(0));
         let shard: Vec<u32> = (0..topology(&file).servers()).filter(of).collect();
-        let two = said(&[(shard[0], None), (shard[1], Some("is out"))]);
+        let two = said(&[(shard[0], None), (shard[1], Some(dast::OUT))]);
         assert!(
             two[0].contains("shard 0 has lost its majority: 1 of its 3"),
             "{two:?}"

@@ -401,37 +401,13 @@ pub fn nanos(millis: f64) -> Nanos {
 
 #[cfg(test)]
 mod tests {
+    use super::super::example::over_regions;
     use super::*;
 
     fn file() -> ClusterFile {
-        let node = |number| Node {
-            number,
-            role: "replica".into(),
-            region: 0,
-            address: SocketAddr::from(([127, 0, 0, 1], 7400)),
-            redis: None,
-            mysql: None,
-            admin: None,
-            process: 1,
-        };
         ClusterFile {
-            protocol: ClusterProtocol::Dast,
-            id: "c0ffee".into(),
-            regions: 1,
-            shards_per_region: 1,
-            process: 7,
-            distances: Distances {
-                lan_ms: 5.0,
-                wan_ms: 100.0,
-                wan_jitter_ms: 0.0,
-            },
-            suspect_ms: 500.0,
-            crossing: Crossing::Ahead,
-            survive: Survive::Zone,
             lead_ms: Some(60.0),
-            tpcc_scale: TpccScale::Tiny,
-            curp: None,
-            nodes: (0..6).map(node).collect(),
+            ..over_regions(1, 1)
         }
     }
 

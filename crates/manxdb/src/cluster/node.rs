@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::file::Node;
 use crate::fault::Fault;
+use crate::process;
 
 /// The note by which a node says what it does.
 pub const STATE: &str = "state";
@@ -20,15 +21,7 @@ pub fn directory_of(cluster_file: &Path, number: u32) -> std::path::PathBuf {
 /// # Errors
 /// The address is taken or none of this machine's.
 pub fn listen(node: &Node) -> Result<TcpListener, Fault> {
-    TcpListener::bind(node.address).map_err(|error| Fault::Listen {
-        address: node.address,
-        listener: "nodes of the cluster",
-        flag: "base-port",
-        reason: match error.kind() {
-            std::io::ErrorKind::AddrInUse => "the port is in use".to_owned(),
-            _ => error.to_string(),
-        },
-    })
+    process::listen(node.address, "nodes of the cluster", "base-port")
 }
 
 /// A fault that says what another layer said.

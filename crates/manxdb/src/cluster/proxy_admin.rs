@@ -6,14 +6,12 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use manxdb_curp_client::{ClientCounts, ClientMeter};
-use manxdb_gateway::admin::{AdminServer, AdminSources, Gauge, HealthReport};
-use manxdb_gateway::mysql::SERVER_VERSION;
-use serde_json::json;
+use manxdb_gateway::admin::{AdminServer, AdminSources, Gauge, HealthReport, count};
 
 use super::file::ClusterFile;
 use super::replication::{Counts, Replication};
 use crate::fault::Fault;
-use crate::process::random_secret;
+use crate::process::{random_secret, version};
 
 /// A proxy whose commands wait for so long, none of them answered, has no master.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -38,32 +36,26 @@ pub fn serve(
     let counts = Counts::Proxy(Arc::clone(&meter));
     let cluster = Arc::new(Replication::new(file.clone(), counts));
     let page = Arc::clone(&cluster);
+    let health = move || {
+        let mut watch = watch
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        watch.look(&seen.counts(), Instant::now())
+    };
+    let gauges = move || {
+        let mut gauges = gauges(&meter.counts());
+        gauges.extend(cluster.gauges());
+        gauges
+    };
     let sources = AdminSources {
-        health: Box::new(move || {
-            let mut watch = watch
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            watch.look(&seen.counts(), Instant::now())
-        }),
-        gauges: Box::new(move || {
-            let mut gauges = gauges(&meter.counts());
-            gauges.extend(cluster.gauges());
-            gauges
-        }),
-        slow: Box::new(|| json!([])),
-        redis: None,
-        log_in: None,
-        ownership: None,
-        views: None,
         replication: Some(Box::new(move || page.page())),
-        geo: None,
-        backup: Box::new(|_, _| Err("a proxy has no rows to be backed up".to_owned())),
-        token: random_secret()?,
-        version: json!({
-            "name": "ManxDB",
-            "version": env!("CARGO_PKG_VERSION"),
-            "mysql_version": SERVER_VERSION,
-        }),
+        ..AdminSources::new(
+            health,
+            gauges,
+            "a proxy has no rows to be backed up",
+            random_secret()?,
+            version(),
+        )
     };
     AdminServer::start(listener, None, sources)
         .map_err(|error| Fault::io("cannot start the admin listener", error))
@@ -100,7 +92,7 @@ impl Watch {
 
 fn gauges(counts: &ClientCounts) -> Vec<Gauge> {
     let named = counts.named().into_iter();
-    let gauge = |(name, count): (&'static str, u64)| {
+    let gauge = |(name, counted): (&'static str, u64)| {
         let name = match name {
             "waiting" => "manxdb_curp_waiting_commands".to_owned(),
             "clients" => "manxdb_curp_clients".to_owned(),
@@ -108,8 +100,7 @@ fn gauges(counts: &ClientCounts) -> Vec<Gauge> {
             "retries" => "manxdb_curp_retries_total".to_owned(),
             way => format!("manxdb_curp_commands_total{{way=\"{way}\"}}"),
         };
-        #[allow(clippy::cast_precision_loss)] // exact up to 2^53
-        let value = count as f64;
+        let value = count(counted);
         Gauge { name, value }
     };
     named.map(gauge).collect()

@@ -1,23 +1,17 @@
 //! What the admin listener of a process shows of the cluster that it belongs to: a page, and the same
 //! numbers as metrics.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use manxdb_curp_client::ClientMeter;
-use manxdb_gateway::admin::Gauge;
+use manxdb_gateway::admin::{self, Gauge};
 use manxdb_net::Status;
 use serde_json::{Value, json};
 
-use super::answers::{ask_all, note};
+use super::answers::{PATIENCE, Recent, ask_all, note};
 use super::curp;
 use super::curp_status::{NodeOverview, Overview, judge};
 use super::file::ClusterFile;
-
-/// How long a node may take to answer, at each step.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// For so long what the nodes said counts: a page that many look at asks them no more often.
-const FRESH: Duration = Duration::from_secs(1);
 
 /// The ways in which a server's commits are completed, as a CURP client names them, and the notes that count
 /// them.
@@ -39,11 +33,11 @@ pub enum Counts {
 pub struct Replication {
     file: ClusterFile,
     counts: Counts,
-    last: Mutex<Option<(Instant, Answers)>>,
+    last: Recent<Answers>,
 }
 
 /// What the nodes say, in the order of the cluster file.
-type Answers = Arc<Vec<Option<Status>>>;
+type Answers = Vec<Option<Status>>;
 
 impl Replication {
     /// Of the cluster of `file`.
@@ -52,20 +46,12 @@ impl Replication {
         Self {
             file,
             counts,
-            last: Mutex::default(),
+            last: Recent::default(),
         }
     }
 
-    fn answers(&self) -> Answers {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*last {
-            Some((at, answers)) if at.elapsed() < FRESH => Arc::clone(answers),
-            _ => {
-                let answers = Arc::new(ask_all(&self.file, PATIENCE));
-                *last = Some((Instant::now(), Arc::clone(&answers)));
-                answers
-            }
-        }
+    fn answers(&self) -> Arc<Answers> {
+        self.last.get(|| ask_all(&self.file, PATIENCE))
     }
 
     /// How commands of this process were completed since it started, by way.
@@ -155,10 +141,9 @@ impl Replication {
 
 /// Nothing is told of what is not known.
 fn add(gauges: &mut Vec<Gauge>, name: String, value: Option<u64>) {
-    #[allow(clippy::cast_precision_loss)] // exact up to 2^53
     gauges.extend(value.map(|value| Gauge {
         name: format!("manxdb_curp_{name}"),
-        value: value as f64,
+        value: admin::count(value),
     }));
 }
 
@@ -254,8 +239,7 @@ mod tests {
         std::fs::write(&path, FILE).unwrap();
         let (file, _) = ClusterFile::read(&path).unwrap();
         let seen = Replication::new(file, Counts::Server(1));
-        let far_ahead = Instant::now() + Duration::from_secs(3_600);
-        *seen.last.lock().unwrap() = Some((far_ahead, Arc::new(answers)));
+        seen.last.hold(answers);
         seen
     }
 

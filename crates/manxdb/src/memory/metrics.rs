@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use manxdb_fabric::WORD_LENGTH;
-use manxdb_gateway::admin::{AdminSources, Gauge, HealthReport};
+use manxdb_gateway::admin::{AdminSources, Gauge, HealthReport, count};
 use manxdb_gateway::mysql::SERVER_VERSION;
 use manxdb_rack::disk::{Directory, DiskError, FileKind};
 use manxdb_rack::memory::{MemoryStats, Plan, Superblock, waits_for_rows};
@@ -33,33 +33,28 @@ pub fn sources(
     let plan = plan.map_err(|error| Fault::Config(error.to_string()))?;
     let told = disk.as_ref().map(|(_, numbers)| numbers.clone());
     let seen = Arc::clone(&memory);
-    Ok(AdminSources {
-        health: Box::new(move || health(seen.as_ref(), told.as_ref())),
-        gauges: Box::new(move || {
-            let mut all = gauges(memory.as_ref(), server, &plan);
-            if let Some((directory, numbers)) = &disk {
-                all.extend(files(directory));
-                all.extend(archiver(numbers));
-            }
-            all
-        }),
-        slow: Box::new(|| json!([])),
-        redis: None,
-        log_in: None,
-        ownership: None,
-        views: None,
-        replication: None,
-        geo: None,
-        backup: Box::new(|_, _| Err("rows in memory servers cannot be backed up".to_owned())),
-        token: random_secret()?,
-        version: json!({
-            "name": "ManxDB",
-            "version": env!("CARGO_PKG_VERSION"),
-            "mysql_version": SERVER_VERSION,
-            "database": superblock.name,
-            "memory_server": server,
-        }),
-    })
+    let gauges = move || {
+        let mut all = gauges(memory.as_ref(), server, &plan);
+        if let Some((directory, numbers)) = &disk {
+            all.extend(files(directory));
+            all.extend(archiver(numbers));
+        }
+        all
+    };
+    let version = json!({
+        "name": "ManxDB",
+        "version": env!("CARGO_PKG_VERSION"),
+        "mysql_version": SERVER_VERSION,
+        "database": superblock.name,
+        "memory_server": server,
+    });
+    Ok(AdminSources::new(
+        move || health(seen.as_ref(), told.as_ref()),
+        gauges,
+        "rows in memory servers cannot be backed up",
+        random_secret()?,
+        version,
+    ))
 }
 
 /// How a memory server is: whether its rows are there, and what is in its log archiver's way.
@@ -133,8 +128,7 @@ fn archiver(numbers: &Numbers) -> Vec<Gauge> {
 fn gauge((name, number): (&str, u64)) -> Gauge {
     Gauge {
         name: name.to_owned(),
-        #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
-        value: number as f64,
+        value: count(number),
     }
 }
 
@@ -146,14 +140,10 @@ fn files(directory: &Directory) -> Vec<Gauge> {
     let segments = directory
         .files(FileKind::Batches)
         .map_or(0, |files| files.len());
-    #[allow(clippy::cast_precision_loss)] // as above
     let numbers = [
-        ("manxdb_memory_disk_batches_bytes", sizes.batches as f64),
-        ("manxdb_memory_disk_segments", segments as f64),
-        (
-            "manxdb_memory_disk_checkpoint_bytes",
-            sizes.checkpoints as f64,
-        ),
+        ("manxdb_memory_disk_batches_bytes", sizes.batches),
+        ("manxdb_memory_disk_segments", segments as u64),
+        ("manxdb_memory_disk_checkpoint_bytes", sizes.checkpoints),
     ];
     let age = directory
         .files(FileKind::Checkpoint)
@@ -163,10 +153,9 @@ fn files(directory: &Directory) -> Vec<Gauge> {
             let written = std::fs::metadata(path).ok()?.modified().ok()?;
             Some(written.elapsed().ok()?.as_secs_f64())
         });
-    let age = age.map(|age| ("manxdb_memory_disk_checkpoint_age_seconds", age));
-    let gauge = |(name, value): (&str, f64)| Gauge {
-        name: name.to_owned(),
+    let age = age.map(|value| Gauge {
+        name: "manxdb_memory_disk_checkpoint_age_seconds".to_owned(),
         value,
-    };
-    numbers.into_iter().chain(age).map(gauge).collect()
+    });
+    numbers.into_iter().map(gauge).chain(age).collect()
 }

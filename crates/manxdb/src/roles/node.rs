@@ -90,7 +90,7 @@ fn run_dast(
         ));
     }
     let admin = admin
-        .map(|address| Admin::listen(address, args))
+        .map(|address| Admin::listen(address, args, data.path()))
         .transpose()?;
     let life = data.begin_life().map_err(other)?;
     let delays = file.delays();
@@ -111,7 +111,7 @@ fn run_dast(
     runtime.add(node.place(), life, core);
     let shown = admin.map(|admin| {
         let cluster = GeoCluster::new(file.clone(), number);
-        admin.serve(data.path(), cluster, pulse)
+        admin.serve(cluster, pulse)
     });
     let _shown = shown.transpose()?;
     let admin = url.as_deref().unwrap_or("none");

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use manxdb_gateway::admin::{AdminSources, Gauge, HealthReport};
-use manxdb_gateway::mysql::{SERVER_VERSION, check_password};
+use manxdb_gateway::admin::{AdminSources, Gauge, HealthReport, count, histogram, seconds};
+use manxdb_gateway::mysql::check_password;
 use manxdb_gateway::redis::RedisCounters;
 use manxdb_gateway::tls;
 use manxdb_sql::session::{
@@ -21,7 +21,7 @@ use super::store::Store;
 use crate::cluster::replication::Replication;
 use crate::config::Settings;
 use crate::fault::Fault;
-use crate::process::random_secret;
+use crate::process::{random_secret, version};
 
 /// File in the data directory that holds the secret of the admin listener.
 pub const TOKEN_FILE: &str = "admin-token";
@@ -111,36 +111,25 @@ pub fn follower_sources(
     find: FindMaster,
 ) -> Result<AdminSources, Fault> {
     let seen = Arc::clone(&replication);
+    let health = move || match find() {
+        Whereabouts::At(_) => HealthReport::ok(),
+        Whereabouts::Here => {
+            HealthReport::unavailable("this server is to be master, and loads its rows", "")
+        }
+        Whereabouts::Unknown => HealthReport::unavailable(
+            "there is no master that this server knows",
+            "manxdb cluster status says what the cluster lacks",
+        ),
+    };
     Ok(AdminSources {
-        health: Box::new(move || match find() {
-            Whereabouts::At(_) => HealthReport::ok(),
-            Whereabouts::Here => {
-                HealthReport::unavailable("this server is to be master, and loads its rows", "")
-            }
-            Whereabouts::Unknown => HealthReport::unavailable(
-                "there is no master that this server knows",
-                "manxdb cluster status says what the cluster lacks",
-            ),
-        }),
-        gauges: Box::new(move || seen.gauges()),
-        slow: Box::new(|| json!([])),
-        redis: None,
-        log_in: None,
-        ownership: None,
-        views: None,
         replication: Some(shown(replication)),
-        geo: None,
-        backup: Box::new(|_, _| Err("this server is not the master, and has no rows".to_owned())),
-        token: random_secret()?,
-        version: version(),
-    })
-}
-
-fn version() -> Value {
-    json!({
-        "name": "ManxDB",
-        "version": env!("CARGO_PKG_VERSION"),
-        "mysql_version": SERVER_VERSION,
+        ..AdminSources::new(
+            health,
+            move || seen.gauges(),
+            "this server is not the master, and has no rows",
+            random_secret()?,
+            version(),
+        )
     })
 }
 
@@ -197,7 +186,6 @@ fn gauges(store: &Store, instance: &Instance) -> Vec<Gauge> {
         });
     };
     let seen = instance.metrics();
-    #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
     for (name, value) in [
         ("manxdb_sql_sessions", seen.connections),
         ("manxdb_sql_sessions_opened_total", seen.connections_total),
@@ -215,7 +203,7 @@ fn gauges(store: &Store, instance: &Instance) -> Vec<Gauge> {
         ),
         ("manxdb_sql_errors_total", seen.errors.values().sum()),
     ] {
-        add(name, value as f64);
+        add(name, count(value));
     }
     for (part, micros) in seen.time.parts() {
         add(
@@ -231,37 +219,21 @@ fn gauges(store: &Store, instance: &Instance) -> Vec<Gauge> {
 fn statement_histograms(seen: &MetricsSnapshot) -> Vec<Gauge> {
     const NAME: &str = "manxdb_sql_statement_seconds";
     let mut samples = Vec::new();
-    let mut add = |name: String, value: f64| samples.push(Gauge { name, value });
-    // Counters beyond 2^53 are not met.
-    #[allow(clippy::cast_precision_loss)]
-    let count = |counted: u64| counted as f64;
     let kinds = seen.kinds.iter().zip(STATEMENT_KINDS);
     for (latency, (_, kind, _)) in kinds.filter(|(latency, _)| latency.count() > 0) {
         let mut below = 0;
-        let bounds = LATENCY_BOUNDS_MICROS.map(|bound| seconds(bound.unsigned_abs()).to_string());
-        let bounds = bounds.into_iter().chain(["+Inf".to_owned()]);
-        for (bound, counted) in bounds.zip(latency.buckets) {
+        let bounds = LATENCY_BOUNDS_MICROS.map(i64::unsigned_abs).into_iter();
+        let cumulative = bounds.zip(latency.buckets).map(|(bound, counted)| {
             below += counted;
-            add(
-                format!("{NAME}_bucket{{kind=\"{kind}\",le=\"{bound}\"}}"),
-                count(below),
-            );
+            (bound, below)
+        });
+        for (end, bound, value) in histogram(cumulative, latency.count(), latency.sum_micros) {
+            let bound = bound.map_or_else(String::new, |bound| format!(",le=\"{bound}\""));
+            let name = format!("{NAME}_{end}{{kind=\"{kind}\"{bound}}}");
+            samples.push(Gauge { name, value });
         }
-        add(
-            format!("{NAME}_count{{kind=\"{kind}\"}}"),
-            count(latency.count()),
-        );
-        add(
-            format!("{NAME}_sum{{kind=\"{kind}\"}}"),
-            seconds(latency.sum_micros),
-        );
     }
     samples
-}
-
-#[allow(clippy::cast_precision_loss)] // sums beyond 285 years are not met
-fn seconds(micros: u64) -> f64 {
-    micros as f64 / 1e6
 }
 
 /// Materialized views, and the bytes that they may take together.

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use manxdb_gateway::admin::Gauge;
+use manxdb_gateway::admin::{Gauge, count};
 use manxdb_gateway::redis::{Listening, RedisCounters, RedisServer, RedisStore};
 use manxdb_redis::server::{Settings as ServerSettings, SlowCommand};
 use manxdb_storage::MemoryEngine;
@@ -77,10 +77,9 @@ pub fn start(
 
 /// Its numbers for metrics: those of INFO, and who waits for what.
 pub fn gauges(counters: &RedisCounters) -> Vec<Gauge> {
-    #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
     let gauge = |name: &str, value: u64| Gauge {
         name: format!("manxdb_redis_{name}"),
-        value: value as f64,
+        value: count(value),
     };
     let numbers = counters.numbers();
     numbers

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use manxdb_compaction::edge::Pool;
-use manxdb_gateway::admin::{Gauge, HealthReport};
+use manxdb_gateway::admin::{Gauge, HealthReport, count};
 use manxdb_storage::{DamagedFile, Engine as _, Options, RocksEngine, backup, closing};
 use manxdb_txn::{CommitPath, LocalOptions, LocalPath};
 use serde_json::Value;
@@ -84,16 +84,13 @@ impl Store {
             Self::Local(engine, _) | Self::Replicated(engine) => {
                 let stats = engine.stats().into_iter();
                 let stats = stats.map(|(name, value)| gauge(format!("manxdb_{name}"), value));
-                #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
                 let compactions = engine.compaction_numbers().into_iter();
-                #[allow(clippy::cast_precision_loss)]
-                let compactions = compactions.map(|(name, value)| gauge(name, value as f64));
+                let compactions = compactions.map(|(name, value)| gauge(name, count(value)));
                 stats.chain(compactions).collect()
             }
-            #[allow(clippy::cast_precision_loss)]
             Self::Memory(rows) => {
                 let numbers = rows.numbers().into_iter();
-                let gauges = numbers.map(|(name, value)| gauge(name.to_owned(), value as f64));
+                let gauges = numbers.map(|(name, value)| gauge(name.to_owned(), count(value)));
                 gauges.collect()
             }
         }

@@ -13,12 +13,11 @@
     reason = "a test fails by panicking"
 )]
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::sources::source_files;
+use crate::sources::{modules_of, source_files, test_modules};
 
 /// What each crate has at least, in tenths of an assertion by 1,000 lines. A floor only rises: who
 /// adds code adds what it relies on. Those of the protocols, of storage, of transactions, of the
@@ -106,42 +105,19 @@ fn is_product(path: &Path) -> bool {
         && !name.ends_with("_tests.rs")
 }
 
-/// The modules that a file has for tests alone.
-fn test_modules(text: &str) -> impl Iterator<Item = &str> {
-    let lines = text.lines().zip(text.lines().skip(1));
-    lines.filter_map(|(attribute, module)| {
-        let is_test = attribute == "#[cfg(test)]";
-        is_test
-            .then_some(module)?
-            .strip_prefix("mod ")?
-            .strip_suffix(';')
-    })
-}
-
 fn density_below(folder: &Path) -> Density {
-    let files = source_files(folder).into_iter().filter(|file| {
-        let inner = file.strip_prefix(folder).unwrap();
-        is_product(inner)
-    });
-    let files: Vec<(PathBuf, String)> = files
-        .map(|file| (file.clone(), fs::read_to_string(file).unwrap()))
-        .collect();
-    let of_tests: BTreeSet<PathBuf> = files
+    let files = source_files(folder);
+    let files: Vec<_> = files
         .iter()
-        .flat_map(|(file, text)| {
-            let stem = file.file_stem().unwrap();
-            let is_folder = stem == "mod" || stem == "lib" || stem == "main";
-            let inside = if is_folder {
-                file.parent().unwrap().to_path_buf()
-            } else {
-                file.with_extension("")
-            };
-            test_modules(text).map(move |module| inside.join(module).with_extension("rs"))
-        })
+        .map(|file| (modules_of(file, folder), file))
         .collect();
-    let product = files.iter().filter(|(file, _)| !of_tests.contains(file));
+    let tests = test_modules(&files);
+    let product = files.iter().filter(|(parts, file)| {
+        let is_test = (1..=parts.len()).any(|length| tests.contains(&parts[..length]));
+        !is_test && is_product(file.strip_prefix(folder).unwrap())
+    });
     product
-        .map(|(_, text)| density_of(text))
+        .map(|(_, file)| density_of(&fs::read_to_string(file).unwrap()))
         .fold(Density::default(), Density::plus)
 }
 
@@ -204,12 +180,6 @@ fn each_floor_is_that_of_a_crate() {
             "{name}"
         );
     }
-}
-
-#[test]
-fn modules_of_tests_are_told_from_others() {
-    let text = "mod disk;\n#[cfg(test)]\nmod power;\n#[cfg(test)]\nmod tests {\n}\n";
-    assert_eq!(test_modules(text).collect::<Vec<_>>(), ["power"]);
 }
 
 #[test]

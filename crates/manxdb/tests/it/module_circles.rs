@@ -5,10 +5,10 @@
 //! and what stands behind `#[cfg(test)]` apart; names that lib.rs exports again count as their module.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::layering::repository;
-use crate::sources::source_files;
+use crate::sources::{modules_of, source_files, test_modules, tests_of};
 
 /// The circles there are, by crate.
 const CIRCLES: &[(&str, &str)] = &[
@@ -22,25 +22,6 @@ const CIRCLES: &[(&str, &str)] = &[
 
 type Edges = BTreeMap<String, BTreeSet<String>>;
 
-/// What follows `#[cfg(test)]` in a file: the modules that are files of their own, and where the first one
-/// with its code in place begins, which stands last.
-fn tests_of(text: &str) -> (Vec<String>, usize) {
-    let (mut files, mut end) = (Vec::new(), text.len());
-    for (at, mark) in text.match_indices("#[cfg(test)]\n") {
-        let item = text[at + mark.len()..]
-            .lines()
-            .find(|line| !line.starts_with("#["));
-        let item = item.unwrap_or_default().trim_start_matches("pub ");
-        let item = item.trim_start_matches("pub(crate) ").strip_prefix("mod ");
-        if let Some(name) = item.and_then(|item| item.strip_suffix(';')) {
-            files.push(name.to_owned());
-        } else if item.is_some_and(|item| item.ends_with('{')) {
-            end = end.min(at);
-        }
-    }
-    (files, end)
-}
-
 /// The code of a file, without comments and without its tests.
 fn code_of(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap();
@@ -49,19 +30,6 @@ fn code_of(path: &Path) -> String {
         .lines()
         .filter(|line| !line.trim_start().starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
-}
-
-/// The paths of modules that are compiled for tests only.
-fn test_modules(files: &[(Vec<String>, &PathBuf)]) -> BTreeSet<Vec<String>> {
-    let mut found = BTreeSet::new();
-    for (parts, path) in files {
-        let (names, _) = tests_of(&std::fs::read_to_string(path).unwrap());
-        // Modules of `a/mod.rs` and of `a.rs` are both below `a`.
-        let is_root = ["mod", "lib", "main"].contains(&parts[parts.len() - 1].as_str());
-        let below = &parts[..parts.len() - usize::from(is_root)];
-        found.extend(names.into_iter().map(|name| [below, &[name]].concat()));
-    }
-    found
 }
 
 fn is_word(byte: u8) -> bool {
@@ -104,13 +72,6 @@ fn names_behind(code: &str, prefix: &str) -> BTreeSet<String> {
         }
     }
     names
-}
-
-/// The names of the modules that lead to a source file below `source`.
-fn modules_of(file: &Path, source: &Path) -> Vec<String> {
-    let inner = file.strip_prefix(source).unwrap().with_extension("");
-    let names = inner.iter().map(|name| name.to_str().unwrap().to_owned());
-    names.collect()
 }
 
 /// Who uses whom among the top-level modules of a crate.
@@ -244,17 +205,4 @@ fn a_circle_is_found_and_a_chain_is_none() {
     let code = "use crate::{one::A, two::{B, C}, three}; xcrate::four; a::crate::five";
     let names: BTreeSet<String> = ["one", "three", "two"].map(str::to_owned).into();
     assert_eq!(names_behind(code, "crate::"), names);
-    let text =
-        "#[cfg(test)]\nmod tests;\nuse crate::one;\n#[cfg(test)]\n#[allow(a)]\nmod inner {\n}\n";
-    let (files, end) = tests_of(text);
-    assert_eq!(
-        files,
-        ["tests"],
-        "a file of tests hides nothing behind its name"
-    );
-    assert_eq!(
-        names_behind(&text[..end], "crate::"),
-        BTreeSet::from(["one".to_owned()])
-    );
-    assert!(!text[..end].contains("inner"));
 }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{duration, list, number_at};
-use crate::admin::page::{escaped, text};
+use super::{duration, number_at};
+use crate::admin::page::{escaped, list, text};
 
 /// The classes.
 const CLASSES: [&str; 2] = ["local", "cross-region"];

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::page::{escaped, head, text};
+use super::page::{escaped, head, lacking, list, text};
 
 /// The page; its script asks for it again every two seconds, and says when no answer comes.
 pub fn render(geo: &Value) -> String {
@@ -63,13 +63,7 @@ fn cluster(html: &mut String, geo: &Value) {
         text(geo, "crossing"),
         text(geo, "own"),
     );
-    let lacking = list(geo, "lacking");
-    if lacking.is_empty() {
-        html.push_str("<p class=\"state serving\">The cluster lacks nothing.</p>");
-    }
-    for line in lacking.iter().filter_map(Value::as_str) {
-        let _ = write!(html, "<p class=\"state stopped\">{}</p>", escaped(line));
-    }
+    lacking(html, geo);
 }
 
 fn nodes(html: &mut String, geo: &Value) {
@@ -155,12 +149,6 @@ fn messages(html: &mut String, geo: &Value) {
         "</table><p><small>Report and Cut, and Stream where transactions are ordered ahead, go out every \
          2.5 ms whether there are transactions or not; ack is of the connections.</small></p></details>",
     );
-}
-
-/// A member that is a list; none when it is missing.
-fn list<'v>(of: &'v Value, key: &str) -> &'v [Value] {
-    let list = of.get(key).and_then(Value::as_array);
-    list.map_or(&[], Vec::as_slice)
 }
 
 fn number_at(of: &Value, place: &str) -> Option<f64> {

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{duration, list, number_at};
-use crate::admin::page::text;
+use super::{duration, number_at};
+use crate::admin::page::{list, text};
 
 /// The regions, and pairs of them where transactions are ordered ahead.
 pub fn regions(html: &mut String, geo: &Value) {

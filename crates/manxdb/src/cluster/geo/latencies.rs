@@ -57,6 +57,10 @@ fn bound_of(bucket: u16) -> Option<u64> {
     (bucket < LAST).then(|| (place + 10) * unit)
 }
 
+fn sum<'c>(counts: impl Iterator<Item = &'c u64>) -> u64 {
+    counts.fold(0_u64, |all, count| all.saturating_add(*count))
+}
+
 impl Latencies {
     /// Counts one.
     pub fn add(&mut self, micros: u64) {
@@ -65,10 +69,11 @@ impl Latencies {
         self.longest_micros = self.longest_micros.max(micros);
     }
 
-    /// Counts those of another one too.
+    /// Counts those of another one too; at most as many as can be counted, whatever another node says.
     pub fn merge(&mut self, other: &Self) {
         for (bucket, count) in &other.buckets {
-            *self.buckets.entry(*bucket).or_default() += count;
+            let all = self.buckets.entry(*bucket).or_default();
+            *all = all.saturating_add(*count);
         }
         self.sum_micros = self.sum_micros.saturating_add(other.sum_micros);
         self.longest_micros = self.longest_micros.max(other.longest_micros);
@@ -77,7 +82,7 @@ impl Latencies {
     /// How many.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.buckets.values().sum()
+        sum(self.buckets.values())
     }
 
     /// All together, in microseconds.
@@ -95,20 +100,18 @@ impl Latencies {
     /// How many took at most `micros`, one of [`BOUNDS_MICROS`].
     #[must_use]
     pub fn up_to(&self, micros: u64) -> u64 {
-        self.buckets
-            .range(..=bucket_of(micros))
-            .map(|(_, count)| count)
-            .sum()
+        let up_to = self.buckets.range(..=bucket_of(micros));
+        sum(up_to.map(|(_, count)| count))
     }
 
     /// The latency that `percent` of all did not exceed, in microseconds: the bound of its bucket, which is
     /// at most a tenth above it. None without any.
     #[must_use]
     pub fn percentile_micros(&self, percent: u64) -> Option<u64> {
-        let wanted = (self.count() * percent).div_ceil(100).max(1);
-        let mut counted = 0;
+        let wanted = self.count().saturating_mul(percent).div_ceil(100).max(1);
+        let mut counted = 0_u64;
         let bucket = self.buckets.iter().find(|(_, count)| {
-            counted += **count;
+            counted = counted.saturating_add(**count);
             counted >= wanted
         });
         let (bucket, _) = bucket?;
@@ -169,6 +172,19 @@ mod tests {
         );
         assert_eq!(Latencies::default().percentile_micros(99), None);
         assert_eq!(of([u64::MAX]).percentile_micros(50), Some(u64::MAX));
+    }
+
+    #[test]
+    fn counts_of_other_nodes_end_at_the_largest_number() {
+        let other = Latencies {
+            buckets: BTreeMap::from([(7, u64::MAX), (8, u64::MAX)]),
+            sum_micros: 1,
+            longest_micros: 9,
+        };
+        let mut all = other.clone();
+        all.merge(&other);
+        assert_eq!((all.count(), all.up_to(10_000_000)), (u64::MAX, u64::MAX));
+        assert_eq!(all.percentile_micros(100), Some(9));
     }
 
     #[test]

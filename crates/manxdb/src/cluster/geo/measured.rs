@@ -104,15 +104,16 @@ impl OfClass {
         self.minute.merge(&other.minute);
         merge_waits(&mut self.waits, &other.waits);
         merge_waits(&mut self.minute_waits, &other.minute_waits);
-        self.open += other.open;
-        self.given_up += other.given_up;
+        self.open = self.open.saturating_add(other.open);
+        self.given_up = self.given_up.saturating_add(other.given_up);
     }
 }
 
 /// Adds times by reason.
 pub fn merge_waits(to: &mut Waits, from: &Waits) {
     for (reason, micros) in from {
-        *to.entry(reason.clone()).or_default() += micros;
+        let all = to.entry(reason.clone()).or_default();
+        *all = all.saturating_add(*micros);
     }
 }
 
@@ -138,8 +139,6 @@ pub struct SlowCall {
 pub struct OfManager {
     /// How often its region's leader was replaced.
     pub view: u64,
-    /// The node that it takes for the leader.
-    pub leader: u32,
     /// What it knows while it leads.
     pub leading: Option<OfLeader>,
     /// How long transactions waited for the managers to agree, in microseconds: in all, and in the last

@@ -31,8 +31,6 @@ const SAMPLE_EVERY: Nanos = Nanos::from_micros(7_300);
 const SAMPLE_MAX: Nanos = Nanos::from_secs(1);
 /// A sample takes at most this part of the time between two.
 const SHARE: u64 = 20;
-/// What a leader knows is looked at at each so many samples.
-const LEADER_EVERY: u64 = 8;
 /// What the driver is woken for.
 const SAMPLE: u64 = 1;
 
@@ -178,10 +176,7 @@ impl Meter {
             let class = open.class;
             open.seen = self.samples;
             *open.waits.entry(reason).or_default() += span;
-            let calls = match class {
-                Class::Local => &mut self.local,
-                Class::CrossRegion => &mut self.cross_region,
-            };
+            let calls = self.calls(class);
             *calls.waits.entry(reason).or_default() += span;
             *calls.minute.newest().1.entry(reason).or_default() += span;
         }
@@ -215,15 +210,11 @@ impl Meter {
         let waited = span * (waiting as u64);
         self.ledger += waited;
         *self.minute_ledger.newest() += waited;
-        let is_known = matches!(self.role, Role::Manager(_));
-        if !is_known || self.samples % LEADER_EVERY == 0 {
-            self.role = Role::Manager(OfManager {
-                view: manager.view(),
-                leader: manager.leader().0,
-                leading: leading.map(|leading| of_leader(&leading)),
-                ..OfManager::default()
-            });
-        }
+        self.role = Role::Manager(OfManager {
+            view: manager.view(),
+            leading: leading.map(|leading| of_leader(&leading)),
+            ..OfManager::default()
+        });
     }
 
     fn of_class(&self, class: Class, calls: &Calls) -> OfClass {

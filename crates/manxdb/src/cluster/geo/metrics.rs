@@ -1,119 +1,10 @@
-//! What a node has measured, for Prometheus.
+//! What a node has measured, for Prometheus. The list of all metrics, with what each means, is in the tests.
 
-use manxdb_gateway::admin::Gauge;
+use manxdb_gateway::admin::{Gauge, count, histogram, seconds};
 
 use super::latencies::{BOUNDS_MICROS, Latencies};
 use super::measured::{Class, OfClass, OfLeader, OfManager, OfReplica};
 use super::{GeoCluster, NodeSeen, Seen};
-
-/// Every metric of a node, with what it means; those of one line belong together.
-pub const METRICS: [(&str, &str); 27] = [
-    (
-        "manxdb_dast_transaction_seconds",
-        "histogram by `class` (local, cross-region): from a call's arrival at the replica that answers it to the answer",
-    ),
-    (
-        "manxdb_dast_last_minute_transactions",
-        "by `class`: calls answered in the last minute (50 to 60 s)",
-    ),
-    (
-        "manxdb_dast_last_minute_seconds",
-        "by `class` and `quantile` (0.5, 0.99, 1): latencies of those, without the width of Prometheus's buckets",
-    ),
-    (
-        "manxdb_dast_wait_seconds_total",
-        "by `class` and `reason`: what calls waited for; of `managers' ledger` at managers, of the others at the replica that answers",
-    ),
-    (
-        "manxdb_dast_last_minute_wait_seconds",
-        "the same in the last minute",
-    ),
-    (
-        "manxdb_dast_open_transactions",
-        "by `class`: calls that are not answered yet",
-    ),
-    (
-        "manxdb_dast_given_up_total",
-        "by `class`: calls that ended without an answer from here, because a region did not answer in time or the replica was put out",
-    ),
-    (
-        "manxdb_dast_takes_part",
-        "1 while the replica takes part, 0 while it is out",
-    ),
-    (
-        "manxdb_dast_clock_stretch_seconds",
-        "how far the replica's next stamp lies behind the time, because a floor or a ceiling holds its clock back",
-    ),
-    (
-        "manxdb_dast_last_minute_clock_stretch_seconds",
-        "the most of the last minute",
-    ),
-    ("manxdb_dast_leads", "1 while the manager leads its region"),
-    (
-        "manxdb_dast_view",
-        "how often the region's leader was replaced, as the manager knows",
-    ),
-    (
-        "manxdb_dast_epoch",
-        "at the leader: changes of who takes part in the region",
-    ),
-    (
-        "manxdb_dast_members",
-        "at the leader, by `standing`: replicas that are live, closing (out, and their transactions are collected) and joining",
-    ),
-    (
-        "manxdb_dast_bound_seconds",
-        "at the leader, ordered ahead: how far ahead of the region's time everything of the other regions is known; negative: clocks stretch",
-    ),
-    (
-        "manxdb_dast_lead_seconds",
-        "at the leader, ordered ahead, by `other` region: how far ahead of its time the region tells marks to the other one",
-    ),
-    (
-        "manxdb_dast_mark_told_seconds",
-        "by `other`: how far the last mark told is ahead of the region's time",
-    ),
-    (
-        "manxdb_dast_mark_heard_seconds",
-        "by `other`: how far the last mark heard of the other region is ahead; negative: the region waits for the other one",
-    ),
-    (
-        "manxdb_dast_stream_delay_seconds",
-        "by `other`: what parts of the other region's stream take to come",
-    ),
-    (
-        "manxdb_dast_silent_seconds",
-        "by `other`: since when nothing came from the other region",
-    ),
-    (
-        "manxdb_dast_records",
-        "records kept about transactions; bounded while all is well",
-    ),
-    (
-        "manxdb_dast_node_up",
-        "by `node`, `role` and `region`: 1 while the node answers this one",
-    ),
-    (
-        "manxdb_dast_lacking",
-        "things that the cluster lacks, as this node sees it",
-    ),
-    (
-        "manxdb_net_messages_sent_total",
-        "by `kind`: messages to other processes, with those sent again",
-    ),
-    (
-        "manxdb_net_messages_received_total",
-        "messages from other processes",
-    ),
-    (
-        "manxdb_net_bytes_sent_total",
-        "bytes written to other processes",
-    ),
-    (
-        "manxdb_net_reconnects_total",
-        "connections to other processes that were opened again",
-    ),
-];
 
 impl GeoCluster {
     /// What this node has measured, and which others answer it.
@@ -186,15 +77,15 @@ impl Gauges {
             self.add_own("records", &[], records);
         }
         for (kind, sent) in node.counters("sent ") {
-            self.add("net_messages_sent_total", &[("kind", kind)], number(sent));
+            self.add("net_messages_sent_total", &[("kind", kind)], count(sent));
         }
         for (counter, name) in [
             ("received", "net_messages_received_total"),
             ("bytes sent", "net_bytes_sent_total"),
             ("reconnects", "net_reconnects_total"),
         ] {
-            let count = node.counters(counter).find(|(rest, _)| rest.is_empty());
-            self.add(name, &[], number(count.map_or(0, |(_, count)| count)));
+            let found = node.counters(counter).find(|(rest, _)| rest.is_empty());
+            self.add(name, &[], count(found.map_or(0, |(_, counted)| counted)));
         }
     }
 
@@ -204,8 +95,8 @@ impl Gauges {
             self.add_histogram(class, &of.answered);
         }
         for (class, of) in classes() {
-            let count = number(of.minute.count());
-            self.add_own("last_minute_transactions", &[("class", class)], count);
+            let answered = count(of.minute.count());
+            self.add_own("last_minute_transactions", &[("class", class)], answered);
         }
         for (class, of) in classes() {
             self.add_quantiles(class, &of.minute);
@@ -225,17 +116,17 @@ impl Gauges {
                 }
             }
         }
-        let counts: [(&str, fn(&OfClass) -> u64); 2] = [
+        let numbers: [(&str, fn(&OfClass) -> u64); 2] = [
             ("open_transactions", |of| of.open),
             ("given_up_total", |of| of.given_up),
         ];
-        for (name, count) in counts {
+        for (name, number) in numbers {
             for (class, of) in classes() {
-                self.add_own(name, &[("class", class)], number(count(of)));
+                self.add_own(name, &[("class", class)], count(number(of)));
             }
         }
         let takes_part = node.state() == Some(super::dast::TAKES_PART);
-        self.add_own("takes_part", &[], number(u64::from(takes_part)));
+        self.add_own("takes_part", &[], count(u64::from(takes_part)));
         self.add_own(
             "clock_stretch_seconds",
             &[],
@@ -246,21 +137,14 @@ impl Gauges {
     }
 
     fn add_histogram(&mut self, class: &str, latencies: &Latencies) {
-        const NAME: &str = "transaction_seconds";
-        for bound in BOUNDS_MICROS {
-            let (below, bound) = (latencies.up_to(bound), seconds(bound).to_string());
-            let labels = [("class", class), ("le", bound.as_str())];
-            self.add_own(&format!("{NAME}_bucket"), &labels, number(below));
+        let (all, sum) = (latencies.count(), latencies.sum_micros());
+        let bounds = BOUNDS_MICROS.into_iter();
+        let cumulative = bounds.map(|bound| (bound, latencies.up_to(bound)));
+        for (end, bound, value) in histogram(cumulative, all, sum) {
+            let mut labels = vec![("class", class)];
+            labels.extend(bound.as_deref().map(|bound| ("le", bound)));
+            self.add_own(&format!("transaction_seconds_{end}"), &labels, value);
         }
-        let count = number(latencies.count());
-        self.add_own(
-            &format!("{NAME}_bucket"),
-            &[("class", class), ("le", "+Inf")],
-            count,
-        );
-        self.add_own(&format!("{NAME}_count"), &[("class", class)], count);
-        let sum = seconds(latencies.sum_micros());
-        self.add_own(&format!("{NAME}_sum"), &[("class", class)], sum);
     }
 
     /// None without any.
@@ -283,21 +167,22 @@ impl Gauges {
             self.add_own(name, &labels, seconds(micros));
         }
         let leads = node.state() == Some(super::dast::LEADS);
-        self.add_own("leads", &[], number(u64::from(leads)));
-        self.add_own("view", &[], number(manager.view));
+        self.add_own("leads", &[], count(u64::from(leads)));
+        self.add_own("view", &[], count(manager.view));
         if let Some(leading) = &manager.leading {
             self.add_leader(leading);
         }
     }
 
     fn add_leader(&mut self, leading: &OfLeader) {
-        self.add_own("epoch", &[], number(leading.epoch));
-        for (standing, count) in [
+        self.add_own("epoch", &[], count(leading.epoch));
+        for (standing, members) in [
             ("live", leading.live.len()),
             ("closing", leading.closing.len()),
             ("joining", usize::from(leading.joining.is_some())),
         ] {
-            self.add_own("members", &[("standing", standing)], number(count as u64));
+            let members = count(members as u64);
+            self.add_own("members", &[("standing", standing)], members);
         }
         if let Some(bound) = leading.bound_micros {
             self.add_own("bound_seconds", &[], signed_seconds(bound));
@@ -321,7 +206,7 @@ impl Gauges {
 
     fn add_cluster(&mut self, seen: &Seen) {
         for node in &seen.nodes {
-            let (number_of, region) = (node.node.number.to_string(), node.region().0.to_string());
+            let (number_of, region) = (node.node.number.to_string(), node.node.region.to_string());
             let labels = [
                 ("node", number_of.as_str()),
                 ("role", node.node.role.as_str()),
@@ -330,25 +215,14 @@ impl Gauges {
             self.add(
                 "dast_node_up",
                 &labels,
-                number(u64::from(node.status.is_some())),
+                count(u64::from(node.status.is_some())),
             );
         }
-        self.add("dast_lacking", &[], number(seen.lacking.len() as u64));
+        self.add("dast_lacking", &[], count(seen.lacking.len() as u64));
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // exact up to 2^53
-fn number(count: u64) -> f64 {
-    count as f64
-}
-
-/// Microseconds as seconds.
-#[allow(clippy::cast_precision_loss)] // sums beyond 285 years are not met
-pub(super) fn seconds(micros: u64) -> f64 {
-    micros as f64 / 1e6
-}
-
-/// As [`seconds`].
+/// As [`seconds`], of a time that may be negative.
 #[allow(clippy::cast_precision_loss)]
 pub(super) fn signed_seconds(micros: i64) -> f64 {
     micros as f64 / 1e6

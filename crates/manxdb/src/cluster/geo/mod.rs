@@ -30,31 +30,25 @@ mod slowest;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use manxdb_core::NodeId;
-use manxdb_dast::{RegionId, Role};
+use manxdb_dast::Role;
 use manxdb_gateway::admin::HealthReport;
 use manxdb_net::Status;
 
 use self::measured::{MEASURED, Measured};
-use super::answers::{ask_all, note};
+use super::answers::{PATIENCE, Recent, ask_all, note};
 use super::dast;
 use super::dast_status::judge;
 use super::file::{ClusterFile, Node};
 use super::node::STATE;
 
-/// How long a node may take to answer, at each step.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// For so long what the nodes said counts: a page that many look at asks them no more often.
-const FRESH: Duration = Duration::from_secs(1);
-
 /// A cluster, as one of its nodes sees it.
 pub struct GeoCluster {
     file: ClusterFile,
     own: u32,
-    last: Mutex<Option<(Instant, Arc<Seen>)>>,
+    last: Recent<Seen>,
 }
 
 /// What all nodes said at one time.
@@ -91,10 +85,6 @@ impl NodeSeen {
         note(self.status.as_ref()?, STATE)
     }
 
-    fn region(&self) -> RegionId {
-        RegionId(self.node.region)
-    }
-
     /// What it has counted that begins with these words, by what follows them.
     fn counters<'a>(&'a self, words: &'a str) -> impl Iterator<Item = (&'a str, u64)> {
         let counters = self.status.iter().flat_map(|status| &status.counters);
@@ -125,21 +115,13 @@ impl GeoCluster {
         Self {
             file,
             own,
-            last: Mutex::default(),
+            last: Recent::default(),
         }
     }
 
     /// What all nodes say now, or said up to a second ago.
     fn seen(&self) -> Arc<Seen> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*last {
-            Some((at, seen)) if at.elapsed() < FRESH => Arc::clone(seen),
-            _ => {
-                let seen = Seen::new(&self.file, ask_all(&self.file, PATIENCE));
-                let seen = Arc::new(seen);
-                *last = Some((Instant::now(), Arc::clone(&seen)));
-                seen
-            }
-        }
+        let ask = || Seen::new(&self.file, ask_all(&self.file, PATIENCE));
+        self.last.get(ask)
     }
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use manxdb_dast::waits::{self, LEDGER};
 use manxdb_dast::{Crossing, Role};
+use manxdb_gateway::admin::{count, seconds};
 use serde_json::{Map, Value, json};
 
 use super::latencies::Latencies;
 use super::measured::{Class, ELSEWHERE, OfClass, OfLeader, SlowCall, Waits, merge_waits};
-use super::metrics::{seconds, signed_seconds};
+use super::metrics::signed_seconds;
 use super::{GeoCluster, NodeSeen, Seen};
 use crate::cluster::dast;
 
@@ -229,10 +230,8 @@ fn messages(seen: &Seen) -> Value {
         let uptime = node.status.as_ref().map_or(0, |status| status.uptime_ms);
         for (kind, sent) in node.counters("sent ") {
             let (all, rate) = by_kind.entry(kind).or_default();
-            *all += sent;
-            #[allow(clippy::cast_precision_loss)] // a rate for people
-            let per_second = sent as f64 * 1_000.0 / uptime.max(1) as f64;
-            *rate += per_second;
+            *all = all.saturating_add(sent);
+            *rate += count(sent) * 1_000.0 / count(uptime.max(1));
         }
     }
     let mut kinds: Vec<_> = by_kind.into_iter().collect();

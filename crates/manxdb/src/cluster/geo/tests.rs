@@ -2,17 +2,125 @@
 #![allow(clippy::float_cmp, reason = "the same number in two places")]
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
+use manxdb_dast::RegionId;
 use manxdb_gateway::admin::Gauge;
 use manxdb_net::ClusterId;
 use manxdb_net::status::NodeStatus;
 use serde_json::{Value, json};
 
 use super::measured::{Class, OfLeader, OfManager, OfPair, OfReplica, SlowCall, Waits};
-use super::metrics::METRICS;
 use super::*;
 use crate::cluster::example::over_regions;
+
+/// Every metric of a node, with what it means; those of one line belong together.
+const METRICS: [(&str, &str); 27] = [
+    (
+        "manxdb_dast_transaction_seconds",
+        "histogram by `class` (local, cross-region): from a call's arrival at the replica that answers it to the answer",
+    ),
+    (
+        "manxdb_dast_last_minute_transactions",
+        "by `class`: calls answered in the last minute (50 to 60 s)",
+    ),
+    (
+        "manxdb_dast_last_minute_seconds",
+        "by `class` and `quantile` (0.5, 0.99, 1): latencies of those, without the width of Prometheus's buckets",
+    ),
+    (
+        "manxdb_dast_wait_seconds_total",
+        "by `class` and `reason`: what calls waited for; of `managers' ledger` at managers, of the others at the replica that answers",
+    ),
+    (
+        "manxdb_dast_last_minute_wait_seconds",
+        "the same in the last minute",
+    ),
+    (
+        "manxdb_dast_open_transactions",
+        "by `class`: calls that are not answered yet",
+    ),
+    (
+        "manxdb_dast_given_up_total",
+        "by `class`: calls that ended without an answer from here, because a region did not answer in time or the replica was put out",
+    ),
+    (
+        "manxdb_dast_takes_part",
+        "1 while the replica takes part, 0 while it is out",
+    ),
+    (
+        "manxdb_dast_clock_stretch_seconds",
+        "how far the replica's next stamp lies behind the time, because a floor or a ceiling holds its clock back",
+    ),
+    (
+        "manxdb_dast_last_minute_clock_stretch_seconds",
+        "the most of the last minute",
+    ),
+    ("manxdb_dast_leads", "1 while the manager leads its region"),
+    (
+        "manxdb_dast_view",
+        "how often the region's leader was replaced, as the manager knows",
+    ),
+    (
+        "manxdb_dast_epoch",
+        "at the leader: changes of who takes part in the region",
+    ),
+    (
+        "manxdb_dast_members",
+        "at the leader, by `standing`: replicas that are live, closing (out, and their transactions are collected) and joining",
+    ),
+    (
+        "manxdb_dast_bound_seconds",
+        "at the leader, ordered ahead: how far ahead of the region's time everything of the other regions is known; negative: clocks stretch",
+    ),
+    (
+        "manxdb_dast_lead_seconds",
+        "at the leader, ordered ahead, by `other` region: how far ahead of its time the region tells marks to the other one",
+    ),
+    (
+        "manxdb_dast_mark_told_seconds",
+        "by `other`: how far the last mark told is ahead of the region's time",
+    ),
+    (
+        "manxdb_dast_mark_heard_seconds",
+        "by `other`: how far the last mark heard of the other region is ahead; negative: the region waits for the other one",
+    ),
+    (
+        "manxdb_dast_stream_delay_seconds",
+        "by `other`: what parts of the other region's stream take to come",
+    ),
+    (
+        "manxdb_dast_silent_seconds",
+        "by `other`: since when nothing came from the other region",
+    ),
+    (
+        "manxdb_dast_records",
+        "records kept about transactions; bounded while all is well",
+    ),
+    (
+        "manxdb_dast_node_up",
+        "by `node`, `role` and `region`: 1 while the node answers this one",
+    ),
+    (
+        "manxdb_dast_lacking",
+        "things that the cluster lacks, as this node sees it",
+    ),
+    (
+        "manxdb_net_messages_sent_total",
+        "by `kind`: messages to other processes, with those sent again",
+    ),
+    (
+        "manxdb_net_messages_received_total",
+        "messages from other processes",
+    ),
+    (
+        "manxdb_net_bytes_sent_total",
+        "bytes written to other processes",
+    ),
+    (
+        "manxdb_net_reconnects_total",
+        "connections to other processes that were opened again",
+    ),
+];
 
 /// A replica of region 0 that answers calls.
 fn replica() -> Measured {
@@ -50,7 +158,7 @@ fn replica() -> Measured {
 }
 
 /// The leader of region 0, which waits for region 1.
-fn leader(number: u32) -> Measured {
+fn leader() -> Measured {
     let pair = OfPair {
         region: 1,
         lead: 57_500,
@@ -69,7 +177,6 @@ fn leader(number: u32) -> Measured {
     };
     let manager = OfManager {
         view: 3,
-        leader: number,
         leading: Some(leading),
         ledger_micros: 70_000,
         minute_ledger_micros: 50_000,
@@ -115,7 +222,7 @@ fn cluster(own: Role) -> GeoCluster {
     let leads = file.nodes.iter().find(is_leader).unwrap().number;
     let answers = file.nodes.iter().map(|node| match node.number {
         0 => Some(says(0, dast::TAKES_PART, &replica())),
-        number if number == leads => Some(says(number, dast::LEADS, &leader(number))),
+        number if number == leads => Some(says(number, dast::LEADS, &leader())),
         _ => None,
     });
     let seen = Seen::new(&file, answers.collect());
@@ -125,8 +232,7 @@ fn cluster(own: Role) -> GeoCluster {
         0
     };
     let cluster = GeoCluster::new(file, own);
-    let far_ahead = Instant::now() + Duration::from_secs(3_600);
-    *cluster.last.lock().unwrap() = Some((far_ahead, Arc::new(seen)));
+    cluster.last.hold(seen);
     cluster
 }
 

@@ -1,7 +1,7 @@
-//! What a manager shows to people who watch it: who leads its region, who takes part, and how far the
+//! What a manager shows to people who watch it: whether it leads its region, who takes part, and how far the
 //! region is bound by the others.
 
-use manxdb_core::{LocalTime, Nanos, NodeId};
+use manxdb_core::{LocalTime, Nanos};
 
 use super::Manager;
 use crate::ledger::Membership;
@@ -41,12 +41,6 @@ pub struct Pair {
 }
 
 impl Manager {
-    /// The manager that leads the region's, as far as this one knows.
-    #[must_use]
-    pub fn leader(&self) -> NodeId {
-        self.group.leader()
-    }
-
     /// The number of the group's view: how often its leader was replaced.
     #[must_use]
     pub fn view(&self) -> u64 {

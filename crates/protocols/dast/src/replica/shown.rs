@@ -4,7 +4,8 @@
 use manxdb_core::{LocalTime, Nanos, NodeId, Wait};
 
 use super::Replica;
-use crate::call::CallId;
+use super::coordination::Coordination;
+use crate::call::{Call, CallId};
 
 /// A call that a replica is to answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,14 +22,20 @@ impl Replica {
     /// The call with this number in traces ([`CallId::for_traces`]), if it is to be answered here.
     #[must_use]
     pub fn open_call(&self, trace: u64) -> Option<OpenCall<'_>> {
-        let mut open = self.all_open();
-        let found = open.find(|call| call.id.for_traces() == trace);
+        // It has the client in the high half, and a client has few calls open.
         let client = NodeId(u32::try_from(trace >> 32).unwrap_or(u32::MAX));
-        assert!(
-            found.is_none_or(|call| call.id.client == client),
-            "a number in traces has its client in the high half"
-        );
-        found
+        let of_client = CallId { client, number: 0 }..=CallId {
+            client,
+            number: u64::MAX,
+        };
+        let mut coordinating = self.coordinating.range(of_client);
+        let found = coordinating.find(|(id, _)| id.for_traces() == trace);
+        if let Some((id, coordination)) = found {
+            return Some(self.coordinated(*id, coordination));
+        }
+        let mut early = self.early_calls.iter();
+        let found = early.find(|(call, _)| call.id.for_traces() == trace);
+        found.map(|(call, _)| waiting_for_clock(call))
     }
 
     /// All calls that are to be answered here, each with what it waits for in this replica; none: it is
@@ -44,18 +51,18 @@ impl Replica {
     }
 
     fn all_open(&self) -> impl Iterator<Item = OpenCall<'_>> {
-        let coordinated = self.coordinating.iter().map(|(id, it)| OpenCall {
-            id: *id,
-            procedure: &it.planned.call.procedure,
-            is_local: self.is_local(&it.planned),
-        });
-        // Only local calls wait for the clock.
-        let early = self.early_calls.iter().map(|(call, _)| OpenCall {
-            id: call.id,
-            procedure: &call.procedure,
-            is_local: true,
-        });
-        coordinated.chain(early)
+        let coordinating = self.coordinating.iter();
+        let coordinating = coordinating.map(|(id, it)| self.coordinated(*id, it));
+        let early = self.early_calls.iter();
+        coordinating.chain(early.map(|(call, _)| waiting_for_clock(call)))
+    }
+
+    fn coordinated<'r>(&self, id: CallId, coordination: &'r Coordination) -> OpenCall<'r> {
+        OpenCall {
+            id,
+            procedure: &coordination.planned.call.procedure,
+            is_local: self.is_local(&coordination.planned),
+        }
     }
 
     /// How far behind the time its next stamp would be: floors and the ceiling hold it back.
@@ -63,5 +70,14 @@ impl Replica {
     pub fn stretch(&self, now: LocalTime) -> Nanos {
         let (reading, stamp) = (self.clock.reading(now), self.clock.peek(now));
         Nanos::from_micros(reading.saturating_sub(stamp.micros))
+    }
+}
+
+/// Only local calls wait for the clock.
+fn waiting_for_clock(call: &Call) -> OpenCall<'_> {
+    OpenCall {
+        id: call.id,
+        procedure: &call.procedure,
+        is_local: true,
     }
 }
