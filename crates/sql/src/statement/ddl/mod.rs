@@ -301,7 +301,6 @@ fn execute_in<T>(
 ) -> SqlResult<T> {
     let subqueries = SubqueryRunner::new(
         txn,
-        catalog,
         context.virtual_tables,
         context.waiter.as_ref(),
         context.memory_limit,
