@@ -24,7 +24,7 @@ mod temporary;
 mod view;
 
 pub(crate) use analyze::{analyze, analyze_again};
-pub(crate) use blinding::wanted;
+pub(crate) use blinding::{says, wanted};
 pub(crate) use default::quote as quote_text;
 pub(crate) use view::variable_in_view;
 
