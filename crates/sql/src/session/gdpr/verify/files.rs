@@ -18,11 +18,10 @@ use crate::catalog::{ForeignKey, Index, ROWS, Table, TableId};
 use crate::encoding::{self, KEY_HEAD, encode_key_part, index_prefix};
 use crate::error::{SqlError, SqlResult};
 use crate::session::gdpr::audit::at;
+use crate::session::gdpr::purge::ends_at;
 use crate::session::session::Session;
 use crate::statement::owners::{purges, requests, subjects};
 use crate::statement::target::position;
-
-const DAY_MICROS: i64 = 86_400_000_000;
 
 /// Rows whose keys are searched for. With more, what was found of the others is said all the same.
 const ROWS_MAX: usize = 1_000_000;
@@ -109,7 +108,7 @@ impl Session {
             return Ok(GoneBy::SeenGone);
         };
         let days = self.instance().globals.read().integer("gdpr_purge_days");
-        let due = done_at.saturating_add(days.saturating_mul(DAY_MICROS));
+        let due = ends_at(done_at, days);
         let day: String = at(due).chars().take(DAY_LENGTH).collect();
         if due < self.instance().host.wall_micros() {
             return Ok(GoneBy::Overdue(day));
