@@ -15,7 +15,7 @@ use super::{Recorded, Search};
 use crate::catalog::record::index_prefix as prefix_of;
 use crate::catalog::unowned::{unowned_row_key, unowned_rows_prefix};
 use crate::catalog::{ForeignKey, Index, ROWS, Table, TableId};
-use crate::encoding::{self, KEY_HEAD, encode_key_part, index_prefix};
+use crate::encoding::{self, encode_key_part, index_prefix, split_key};
 use crate::error::{SqlError, SqlResult};
 use crate::session::gdpr::audit::at;
 use crate::session::gdpr::purge::ends_at;
@@ -195,16 +195,6 @@ fn begins(index: &Index, columns: &[usize]) -> bool {
             .all(|(part, column)| part.column == *column && part.prefix.is_none())
 }
 
-/// Table and index of a key of a table, and what is behind.
-fn parts(key: &[u8]) -> Option<(TableId, u32, &[u8])> {
-    let (head, rest) = key.split_at_checked(KEY_HEAD)?;
-    let number = |at: usize| {
-        let bytes = head.get(at..at + 4)?.try_into().ok()?;
-        Some(u32::from_be_bytes(bytes))
-    };
-    (head.first() == Some(&1)).then_some((TableId(number(1)?), number(5)?, rest))
-}
-
 impl Traces<'_> {
     /// Whether readers find something under a key: then it is no remains, whatever versions there are.
     fn is_there(&mut self, key: &[u8]) -> bool {
@@ -292,7 +282,7 @@ impl Traces<'_> {
         if self.records.contains(found.key) {
             return found.value.is_some() && !self.is_there(found.key);
         }
-        let Some((table, index, rest)) = parts(found.key) else {
+        let Some((table, index, rest)) = split_key(found.key) else {
             return false;
         };
         if self.prefixes.of(found.key).is_some() {
