@@ -163,7 +163,7 @@ fn an_id_may_be_written_as_text_and_one_that_cannot_be_is_refused() {
     let rows = client.rows(&format!("GDPR VERIFY users '{PERSON}'"));
     assert_eq!(rows, client.rows(&format!("GDPR VERIFY users {PERSON}")));
     assert_eq!(rows.last().map(|row| row[1].as_str()), Some("clean"));
-    for id in ["'x'", "-1", "NULL", "99999999999999999999"] {
+    for id in ["'x'", "-1", "NULL", "99999999999999999999", "1.4", "'1.4'"] {
         let error = client.error(&format!("GDPR VERIFY users {id}"));
         assert_eq!(error.code, 51004, "{id}: {error}");
         assert!(error.message.contains("users"), "{id}: {error}");
