@@ -1,6 +1,7 @@
 //! Which rules for rows of another table are not in force.
 
 use crate::graph::OwnershipGraph;
+use crate::refusal::own_subject;
 use crate::rule::Rule;
 use crate::shape::{Link, TableName, TableShape};
 
@@ -21,8 +22,6 @@ pub(crate) fn why_idle(graph: &OwnershipGraph, table: &TableShape, rule: &Rule) 
             table.name
         ));
     }
-    let at = other.position(&rule.subject.column);
-    let mut edges = other.links.iter().filter(|link| link.edge.is_some());
-    let named = at.is_some_and(|at| edges.any(|link| link.columns.contains(&at)));
-    (!named).then(|| format!("{} names no person", rule.subject))
+    let is_nobody = own_subject(other, rule).is_none();
+    is_nobody.then(|| format!("{} names no person", rule.subject))
 }

@@ -268,7 +268,7 @@ fn check_rules(table: &TableShape) -> Result<(), OwnershipRefusal> {
 }
 
 /// The link of `table` that the rule's subject names.
-fn own_subject<'a>(table: &'a TableShape, rule: &Rule) -> Option<&'a Link> {
+pub(crate) fn own_subject<'a>(table: &'a TableShape, rule: &Rule) -> Option<&'a Link> {
     let at = table.position(&rule.subject.column)?;
     let mut links = table.links.iter();
     links.find(|link| link.edge.is_some() && link.columns.contains(&at))

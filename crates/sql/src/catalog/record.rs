@@ -273,8 +273,7 @@ impl Record {
             return Err(damaged());
         }
         fn open<T: DeserializeOwned>(body: &[u8]) -> SqlResult<T> {
-            postcard::from_bytes(body)
-                .map_err(|_| SqlError::new(1712, "HY000", "a catalog record cannot be read"))
+            postcard::from_bytes(body).map_err(|_| unreadable())
         }
         let record = match kind {
             1 => Record::Database(open(body)?),
@@ -299,6 +298,11 @@ impl Record {
             _ => Ok(record),
         }
     }
+}
+
+/// 1712: the checksum of a record is right, and its parts do not fit together.
+fn unreadable() -> SqlError {
+    SqlError::new(1712, "HY000", "a catalog record cannot be read")
 }
 
 /// Whether the header, which the checksum does not cover, is the table's, and all positions are
@@ -368,7 +372,6 @@ fn encode_table(table: &Table) -> SqlResult<Vec<u8>> {
 }
 
 fn decode_with_generated(body: &[u8]) -> SqlResult<Box<Table>> {
-    let unreadable = || SqlError::new(1712, "HY000", "a catalog record cannot be read");
     let (mut table, generated): (Box<Table>, Vec<(usize, Generated)>) =
         postcard::from_bytes(body).map_err(|_| unreadable())?;
     for (at, generated) in generated {
@@ -403,8 +406,7 @@ fn decode_homed((blinded, retention, home): HomedBody) -> SqlResult<Box<Table>> 
     if table.columns.iter().any(|column| column.id == home) {
         return Ok(table);
     }
-    let text = "a catalog record cannot be read";
-    Err(SqlError::new(1712, "HY000", text))
+    Err(unreadable())
 }
 
 fn decode_owned((generated, copy, owned): OwnedBody) -> SqlResult<Box<Table>> {
@@ -414,7 +416,6 @@ fn decode_owned((generated, copy, owned): OwnedBody) -> SqlResult<Box<Table>> {
     for (at, edge) in owned.edges {
         let key = table.foreign_keys.get_mut(at);
         let key = key.filter(|key| key.enforced && key.edge.is_none());
-        let unreadable = || SqlError::new(1712, "HY000", "a catalog record cannot be read");
         key.ok_or_else(unreadable)?.edge = Some(edge);
     }
     Ok(table)
@@ -423,8 +424,7 @@ fn decode_owned((generated, copy, owned): OwnedBody) -> SqlResult<Box<Table>> {
 fn decode_blinded((generated, copy, owned, blinding): BlindedBody) -> SqlResult<Box<Table>> {
     let mut table = decode_owned((generated, copy, owned))?;
     if !blinding.is_whole() {
-        let text = "a catalog record cannot be read";
-        return Err(SqlError::new(1712, "HY000", text));
+        return Err(unreadable());
     }
     table.blinding = blinding;
     Ok(table)

@@ -5,15 +5,12 @@ use jiff::tz::TimeZone;
 
 use manxdb_vault::MARK_BYTES;
 
-use super::key::{NULL_TAG, VALUE_TAG, unflip};
+use super::key::{KEY_HEAD, NULL_TAG, VALUE_TAG, unflip};
 use crate::catalog::{Index, IndexId, ROWS, Table};
 use crate::error::{SqlError, SqlResult};
 use crate::types::{
     Collation, DataType, Date, DateTime, Time, Value, from_utc_micros, integer_value,
 };
-
-/// Bytes of a key before its columns: space, table, index.
-pub const KEY_HEAD: usize = 9;
 
 /// Whether all `wanted` columns, given by their positions, can be read from the entries of an
 /// index.

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 
-use crate::catalog::{Index, IndexId, ROWS, Table};
+use crate::catalog::{Index, IndexId, ROWS, Table, TableId};
 use crate::error::{SqlError, SqlResult};
 use crate::types::{
     Collation, DataType, Decimal, IntWidth, Value, round_decimal, set_bits, sort_key,
@@ -13,6 +13,8 @@ pub(super) const NULL_TAG: u8 = 0;
 pub(super) const VALUE_TAG: u8 = 1;
 /// First byte of everything that belongs to a table.
 const TABLE_SPACE: u8 = 1;
+/// Bytes of a key before its columns: space, table, index.
+pub const KEY_HEAD: usize = 9;
 
 /// Appends one key column; `prefix` is in characters, or bytes for byte strings.
 ///
@@ -231,6 +233,17 @@ pub fn index_prefix(table: &Table, index: u32) -> Vec<u8> {
     key.extend_from_slice(&table.id.0.to_be_bytes());
     key.extend_from_slice(&index.to_be_bytes());
     key
+}
+
+/// Table and index of a key as [`index_prefix`] lays them out, and the columns behind; `None` of a key that is
+/// no table's.
+#[must_use]
+pub fn split_key(key: &[u8]) -> Option<(TableId, u32, &[u8])> {
+    let (head, columns) = key.split_first_chunk::<KEY_HEAD>()?;
+    let [space, t0, t1, t2, t3, i0, i1, i2, i3] = *head;
+    let table = TableId(u32::from_be_bytes([t0, t1, t2, t3]));
+    let index = u32::from_be_bytes([i0, i1, i2, i3]);
+    (space == TABLE_SPACE).then_some((table, index, columns))
 }
 
 /// Full key of a row from its suffix.

@@ -25,9 +25,10 @@ mod sealed;
 #[cfg(test)]
 mod tests;
 
-pub use entry::{KEY_HEAD, decode_entry, entry_holds};
+pub use entry::{decode_entry, entry_holds};
 pub use key::{
-    encode_key_column, encode_key_part, index_key, index_prefix, row_key, row_key_suffix,
+    KEY_HEAD, encode_key_column, encode_key_part, index_key, index_prefix, row_key, row_key_suffix,
+    split_key,
 };
 pub use record::{decode_columns, decode_row, encode_row};
 pub use sealed::{is_sealed, key_of, seal};

@@ -356,6 +356,18 @@ fn unique_entries_carry_the_row_key_only_beside_a_null() {
     assert!(make(&index, Value::Int(1)).starts_with(&index_prefix(&table, 3)));
 }
 
+#[test]
+fn a_key_says_of_which_table_and_index_it_is() {
+    let table = table(vec![DataType::BIGINT]);
+    let prefix = index_prefix(&table, 3);
+    let key = [prefix.as_slice(), b"columns"].concat();
+    let parts = (table.id, 3, b"columns".as_slice());
+    assert_eq!(split_key(&key), Some(parts));
+    assert_eq!(split_key(&prefix[..KEY_HEAD - 1]), None);
+    let catalog = [&[0], &key[1..]].concat();
+    assert_eq!(split_key(&catalog), None, "no table has it");
+}
+
 proptest! {
     #[test]
     fn damaged_entries_are_errors(bytes in prop::collection::vec(prop_oneof![0u8..2, any::<u8>()], 0..40)) {

@@ -9,7 +9,7 @@ use manxdb_txn::{Transaction, Waiter};
 use super::memory::{Memory, row_bytes};
 use super::operator::{Demand, Run};
 use super::{Reading, pull};
-use crate::catalog::{Catalog, VirtualTables};
+use crate::catalog::VirtualTables;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{EvalContext, RowSet, Subqueries};
 use crate::plan::Plan;
@@ -46,7 +46,6 @@ impl<'a> SubqueryRunner<'a> {
     #[must_use]
     pub fn new(
         txn: &'a Transaction,
-        _catalog: &'a Catalog,
         virtual_tables: &'a dyn VirtualTables,
         waiter: &'a dyn Waiter,
         memory_limit: usize,

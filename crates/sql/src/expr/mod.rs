@@ -10,7 +10,6 @@ mod build;
 mod context;
 mod describe;
 mod eval;
-mod fold;
 pub mod functions;
 mod matching;
 mod members;

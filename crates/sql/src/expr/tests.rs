@@ -168,18 +168,3 @@ fn casts_give_what_mysql_gives() {
         assert_eq!(shown(Expr::cast(value, ty)), expected, "{text}");
     }
 }
-
-#[test]
-fn constants_fold_but_warnings_wait_for_run_time() {
-    let (folded, _) = super::testing::with_context(false, |ctx| {
-        let sum = Expr::binary(Add, i(1), i(2)).unwrap().folded(ctx).unwrap();
-        let warns = Expr::binary(Add, i(1), t("x"))
-            .unwrap()
-            .folded(ctx)
-            .unwrap();
-        assert!(ctx.warnings.borrow().is_empty());
-        (sum, warns)
-    });
-    assert_eq!(folded.0.as_literal(), Some(&Value::Int(3)));
-    assert!(folded.1.as_literal().is_none());
-}

@@ -21,8 +21,7 @@ const ZEROFILL: &str = "ZEROFILL";
 
 /// Whether the option is the attribute ZEROFILL.
 pub(crate) fn is_zerofill_attribute(option: &ColumnOption) -> bool {
-    matches!(option, ColumnOption::DialectSpecific(tokens)
-        if matches!(tokens.as_slice(), [Token::Word(word)] if word.value == ZEROFILL))
+    is_word(option, ZEROFILL)
 }
 
 /// The word for a column that is blinded in keys whatever its type.
@@ -30,8 +29,7 @@ const PERSONAL: &str = "PERSONAL";
 
 /// Whether the option is PERSONAL.
 pub(crate) fn is_personal_attribute(option: &ColumnOption) -> bool {
-    matches!(option, ColumnOption::DialectSpecific(tokens)
-        if matches!(tokens.as_slice(), [Token::Word(word)] if word.value == PERSONAL))
+    is_word(option, PERSONAL)
 }
 
 /// The word for the column of people that says where they are at home.
@@ -39,8 +37,18 @@ const HOME_REGION: &str = "HOME_REGION";
 
 /// Whether the option is HOME_REGION.
 pub(crate) fn is_home_region_attribute(option: &ColumnOption) -> bool {
+    is_word(option, HOME_REGION)
+}
+
+/// Whether the option is the attribute that [`attribute`] makes of this word.
+fn is_word(option: &ColumnOption, wanted: &str) -> bool {
     matches!(option, ColumnOption::DialectSpecific(tokens)
-        if matches!(tokens.as_slice(), [Token::Word(word)] if word.value == HOME_REGION))
+        if matches!(tokens.as_slice(), [Token::Word(word)] if word.value == wanted))
+}
+
+/// An attribute of one word, as it stands in the options.
+fn attribute(word: &str) -> ColumnOption {
+    ColumnOption::DialectSpecific(vec![Token::make_keyword(word)])
 }
 
 /// `CHARSET x`, `BINARY`, `VISIBLE`, `ZEROFILL`, `PERSONAL` and `HOME_REGION`; everything else is left to `sqlparser`.
@@ -64,23 +72,15 @@ pub(super) fn option(
         let name = ObjectName::from(vec![Ident::new(name)]);
         return Ok(Some(Ok(Some(ColumnOption::Collation(name)))));
     }
-    if take(parser, BINARY) {
-        let word = Token::make_keyword(BINARY);
-        return Ok(Some(Ok(Some(ColumnOption::DialectSpecific(vec![word])))));
+    for word in [BINARY, PERSONAL, HOME_REGION] {
+        if take(parser, word) {
+            return Ok(Some(Ok(Some(attribute(word)))));
+        }
     }
     if take(parser, ZEROFILL) {
         // A column that is filled up is unsigned, whether the word follows or not.
         take(parser, "UNSIGNED");
-        let word = Token::make_keyword(ZEROFILL);
-        return Ok(Some(Ok(Some(ColumnOption::DialectSpecific(vec![word])))));
-    }
-    if take(parser, PERSONAL) {
-        let word = Token::make_keyword(PERSONAL);
-        return Ok(Some(Ok(Some(ColumnOption::DialectSpecific(vec![word])))));
-    }
-    if take(parser, HOME_REGION) {
-        let word = Token::make_keyword(HOME_REGION);
-        return Ok(Some(Ok(Some(ColumnOption::DialectSpecific(vec![word])))));
+        return Ok(Some(Ok(Some(attribute(ZEROFILL)))));
     }
     if take(parser, "VISIBLE") {
         return Ok(Some(parser.parse_optional_column_option()));

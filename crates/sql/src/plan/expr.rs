@@ -178,9 +178,9 @@ pub enum ExprKind {
 pub struct FunctionId {
     /// Upper-case name.
     pub name: &'static str,
-    /// Same arguments, same answer, within a statement: may be folded and cached.
+    /// Same arguments, same answer, within a statement: may be computed once and cached.
     pub deterministic: bool,
-    /// Not folded into plans, which outlive a statement, but of one answer within it: the time,
+    /// As `deterministic`, or of what is one thing for a whole statement and another for the next: the time,
     /// the session.
     pub(crate) steady: bool,
     /// Where it stands among all functions.

@@ -255,7 +255,7 @@ impl Session {
         let tables = SessionTables::new(&self.state, shown);
         let waiter = self.state.waiter.as_ref();
         let memory = instance.options.statement_memory_bytes;
-        let subqueries = SubqueryRunner::new(txn, &catalog, &tables, waiter, memory);
+        let subqueries = SubqueryRunner::new(txn, &tables, waiter, memory);
         let clock = || instance.host.wall_micros();
         let eval = EvalContext {
             params,

@@ -308,13 +308,7 @@ impl World {
             ticks.set(ticks.get() + 1);
             ticks.get()
         };
-        let runner = SubqueryRunner::new(
-            &self.txn,
-            &self.catalog,
-            &NoVirtualTables,
-            &Alone,
-            self.memory_limit,
-        );
+        let runner = SubqueryRunner::new(&self.txn, &NoVirtualTables, &Alone, self.memory_limit);
         let eval = EvalContext {
             params,
             now_micros: crate::expr::testing::NOW,

@@ -87,9 +87,9 @@ pub struct ScalarFunction {
     pub infer: Infer,
     /// The body; arguments are evaluated already.
     pub eval: Body,
-    /// Same arguments, same answer, within a statement: may be folded and cached.
+    /// Same arguments, same answer, within a statement: may be computed once and cached.
     pub deterministic: bool,
-    /// Not folded into plans, which outlive a statement, but of one answer within it: the time,
+    /// As `deterministic`, or of what is one thing for a whole statement and another for the next: the time,
     /// the session.
     steady: bool,
     /// What is done to arguments first.

@@ -38,7 +38,7 @@ use super::session::Session;
 use crate::catalog::{Catalog, Table, ownership};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::GdprFormat;
-use crate::types::Value;
+use crate::types::{DataType, Date, StoreRules, Value, fit};
 use walk::{Walk, WalkOptions};
 
 impl Session {
@@ -86,6 +86,41 @@ impl Session {
             person.name,
             person.primary_key.len(),
             values.len()
+        )))
+    }
+
+    /// The values of an id as its columns store them: a statement may say `'7'` where they are numbers. An id
+    /// that would be stored as another one is refused, so that 7.4 does not name person 7.
+    ///
+    /// # Errors
+    /// 51004 when no row of `table` can have such a key.
+    fn typed_id(&self, table: &Table, id: Vec<Value>) -> SqlResult<Vec<Value>> {
+        let settings = self.state.settings();
+        let rules = StoreRules {
+            mode: settings.sql_mode,
+            zone: &settings.time_zone,
+            today: Date::ZERO,
+        };
+        let mut typed = Vec::with_capacity(id.len());
+        for (at, given) in table.primary_key.iter().zip(&id) {
+            let column = table.columns.get(*at);
+            let fitted = column.and_then(|column| {
+                let (value, issue) = fit(given.clone(), &column.ty, &rules);
+                // What is stored in a column of integers is rounded without an issue.
+                let is_integer = matches!(column.ty, DataType::Int { .. });
+                let is_same = !is_integer || value.to_decimal() == given.to_decimal();
+                let is_key = issue.is_none() && !value.is_null() && is_same;
+                is_key.then_some(value)
+            });
+            typed.extend(fitted);
+        }
+        if typed.len() == id.len() {
+            return Ok(typed);
+        }
+        Err(unknown(format!(
+            "no row of '{}' can have the key {}",
+            table.name,
+            shown(&id)
         )))
     }
 }

@@ -12,8 +12,8 @@ use manxdb_ownership::proof::{AuditEvent, AuditKind};
 use crate::error::SqlResult;
 use crate::session::instance::Instance;
 use crate::statement::owners::{audit, purges};
+use crate::types::MICROS_PER_DAY;
 
-const DAY_MICROS: i64 = 86_400_000_000;
 /// Files are rewritten so long before the last day, or a tenth of the time where that is longer.
 const AHEAD_DAYS: i64 = 1;
 /// Pause after something was still there: all files are rewritten again then.
@@ -27,8 +27,12 @@ pub(in crate::session) struct NextPurge(AtomicI64);
 fn begins_at(done_at_micros: i64, days: i64) -> i64 {
     assert!(days >= 0, "the variable has a least value");
     let ahead = AHEAD_DAYS.max(days / 10).min(days);
-    let days = days.saturating_sub(ahead);
-    done_at_micros.saturating_add(days.saturating_mul(DAY_MICROS))
+    ends_at(done_at_micros, days.saturating_sub(ahead))
+}
+
+/// The end of `days` days from the time when a request was done, microseconds since 1970.
+pub(super) fn ends_at(done_at_micros: i64, days: i64) -> i64 {
+    done_at_micros.saturating_add(days.saturating_mul(MICROS_PER_DAY))
 }
 
 impl Instance {
@@ -100,8 +104,8 @@ mod tests {
         let days = |allowed| begins_at(5, allowed) - 5;
         assert_eq!(days(0), 0);
         assert_eq!(days(1), 0);
-        assert_eq!(days(2), DAY_MICROS);
-        assert_eq!(days(30), 27 * DAY_MICROS);
+        assert_eq!(days(2), MICROS_PER_DAY);
+        assert_eq!(days(30), 27 * MICROS_PER_DAY);
         assert_eq!(begins_at(i64::MAX, 3_650), i64::MAX);
     }
 }

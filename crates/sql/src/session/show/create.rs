@@ -14,6 +14,7 @@ use crate::session::ResultSink;
 use crate::session::accounts::{Need, Privileges, access};
 use crate::session::schema::{keys, relations};
 use crate::session::session::Session;
+use crate::statement::ddl::says;
 use crate::types::{Collation, DataType, Value};
 
 impl Session {
@@ -213,15 +214,17 @@ fn column_line(table: &Table, column: &Column) -> String {
         let _ = write!(line, " ON UPDATE {}", relations::now_text(&column.ty));
     }
     line.push_str(&comment_clause(&column.comment));
-    // COMMENT 'PERSONAL' says it already.
-    let is_said = column.comment.trim().eq_ignore_ascii_case("PERSONAL");
-    if table.blinding.personal.contains(&column.id) && !is_said {
-        line.push_str(" /*!99999 PERSONAL */");
-    }
-    let is_said = column.comment.trim().eq_ignore_ascii_case("HOME_REGION");
-    if table.ownership.home_region == Some(column.id) && !is_said {
-        line.push_str(" /*!99999 HOME_REGION */");
-    }
+    let mut annotate = |is_annotated: bool, word: &str| {
+        // COMMENT 'PERSONAL' says it already.
+        if is_annotated && !says(&column.comment, word) {
+            let _ = write!(line, " /*!99999 {word} */");
+        }
+    };
+    annotate(table.blinding.personal.contains(&column.id), "PERSONAL");
+    annotate(
+        table.ownership.home_region == Some(column.id),
+        "HOME_REGION",
+    );
     line
 }
 

@@ -19,7 +19,7 @@ use crate::parser::Annotations;
 use crate::statement::owners::mutants::{OwnershipMutant, is_planted};
 
 /// What an annotation says where it is the COMMENT, for tools that have no other place for it.
-pub(super) fn says(comment: &str, word: &str) -> bool {
+pub(crate) fn says(comment: &str, word: &str) -> bool {
     comment.trim().eq_ignore_ascii_case(word)
 }
 

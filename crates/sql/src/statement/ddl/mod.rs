@@ -24,7 +24,7 @@ mod temporary;
 mod view;
 
 pub(crate) use analyze::{analyze, analyze_again};
-pub(crate) use blinding::wanted;
+pub(crate) use blinding::{says, wanted};
 pub(crate) use default::quote as quote_text;
 pub(crate) use view::variable_in_view;
 
@@ -301,7 +301,6 @@ fn execute_in<T>(
 ) -> SqlResult<T> {
     let subqueries = SubqueryRunner::new(
         txn,
-        catalog,
         context.virtual_tables,
         context.waiter.as_ref(),
         context.memory_limit,

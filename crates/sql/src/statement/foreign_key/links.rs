@@ -175,7 +175,7 @@ pub(in crate::statement) fn access(table: &Table, columns: &[usize]) -> Access {
 }
 
 /// Whether the first columns of `index` are exactly `columns`, whole.
-pub(in crate::statement) fn leads(index: &Index, columns: &[usize]) -> bool {
+pub(crate) fn leads(index: &Index, columns: &[usize]) -> bool {
     index.columns.len() >= columns.len()
         && index
             .columns

@@ -9,7 +9,8 @@ mod find;
 mod links;
 
 pub(crate) use describe::describe;
-pub(super) use links::{Access, Links, access, leads, links};
+pub(crate) use links::leads;
+pub(super) use links::{Access, Links, access, links};
 
 use std::collections::BTreeMap;
 

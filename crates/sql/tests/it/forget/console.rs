@@ -178,6 +178,7 @@ fn what_cannot_be_shown_is_said() {
     assert!(error("d", "1").contains("'d' is no table of people"));
     assert!(error("d.users", "70").contains("no row with the key 70"));
     assert!(error("d.users", "x").contains("can have the key x"));
+    assert!(error("d.users", "1.4").contains("can have the key 1.4"));
     assert!(error("d.users", "1 OR 1=1").contains("can have the key"));
     assert!(error("d.users", " ").contains("its primary key: id"));
     assert!(error("d.users", "2").contains("it was forgotten by request 1"));

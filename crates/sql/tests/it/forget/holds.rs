@@ -150,6 +150,16 @@ fn bad_input_to_holds_is_refused_with_the_way_out() {
         ("GDPR RELEASE users 1", 51008),
         ("GDPR UNDO users 1", 51008),
         ("GDPR UNDO 7", 51004),
+        // An id is read as it is stored, and one that would be stored as another is nobody's.
+        ("GDPR HOLD users 1.4 REASON 'x'", 51004),
+        ("GDPR HOLD users 'x' REASON 'x'", 51004),
+        ("GDPR RELEASE users '1'", 51008),
+        ("GDPR RELEASE users '1.4'", 51004),
+        ("GDPR UNDO users '1'", 51008),
+        ("GDPR UNDO users '70'", 51008),
+        ("GDPR UNDO users 1.4", 51004),
+        ("GDPR FORGET users 1.4 GRACE 3 DAY", 51004),
+        ("GDPR FORGET users 'x' GRACE 3 DAY", 51004),
         ("GDPR FORGET users 1 GRACE 9999 DAY", 51008),
         ("GDPR CERTIFICATE 7", 51004),
         (

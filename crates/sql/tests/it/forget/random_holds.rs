@@ -304,8 +304,7 @@ fn shown(client: &mut Client) -> SqlResult<Vec<String>> {
     ] {
         let query = format!("SELECT {columns} FROM d.{table} ORDER BY id");
         // Where it fails the error is what is looked for.
-        client.try_run(&query)?;
-        let rows = client.rows(&query);
+        let rows = client.try_rows(&query)?;
         all.extend(rows.iter().map(|row| format!("{table} {}", row.join(" "))));
     }
     all.push(format!("{} holds", client.rows("SHOW GDPR HOLDS").len()));

@@ -12,10 +12,10 @@ use crate::statement::StatementOutcome;
 use crate::statement::owners::mutants::{OwnershipMutant, is_planted};
 use crate::statement::owners::requests::{self as waiting, WaitReason, WaitingRequest};
 use crate::statement::owners::subjects::{self, SubjectState};
+use crate::types::MICROS_PER_DAY;
 
 /// Days of grace: the law wants an answer within a month, three with reasons.
 const GRACE_DAYS_MAX: u64 = 3_650;
-const DAY_MICROS: i64 = 86_400_000_000;
 
 impl Session {
     /// Fences a person who goes in `days` days.
@@ -28,7 +28,7 @@ impl Session {
         days: u64,
     ) -> SqlResult<StatementOutcome> {
         let span = i64::try_from(days).ok().filter(|_| days <= GRACE_DAYS_MAX);
-        let Some(span) = span.and_then(|days| days.checked_mul(DAY_MICROS)) else {
+        let Some(span) = span.and_then(|days| days.checked_mul(MICROS_PER_DAY)) else {
             return Err(refused(format!(
                 "GRACE takes 0 to {GRACE_DAYS_MAX} days, not {days}"
             )));

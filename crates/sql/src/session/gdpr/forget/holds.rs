@@ -31,6 +31,9 @@ pub(in crate::session::gdpr) struct PersonKey {
 
 impl Session {
     /// Whom a statement names, after the privilege GDPR on the server or the database.
+    ///
+    /// # Errors
+    /// 51004 for an unknown kind, or an id that no row of it can have.
     pub(in crate::session::gdpr) fn named_person(
         &mut self,
         kind: &ObjectName,
@@ -43,6 +46,7 @@ impl Session {
         let graph = ownership::graph(&catalog, None);
         let table = person(&catalog, &graph, &database, &name)?;
         let id = self.id_of(table, id)?;
+        let id = self.typed_id(table, id)?;
         Ok(Forgotten::named(table, id, &self.state.identity.borrow()))
     }
 

@@ -74,7 +74,11 @@ impl Session {
         let catalog = self.instance().store.current();
         let graph = ownership::graph(&catalog, None);
         let table = person(&catalog, &graph, &database, &name)?;
-        let id = self.id_of(table, &forget.id)?;
+        let mut id = self.id_of(table, &forget.id)?;
+        if forget.grace_days.is_some() {
+            // UNDO has to find the person by the same id.
+            id = self.typed_id(table, id)?;
+        }
         let whom = Forgotten {
             reason: forget.reason.clone(),
             is_asked: !forget.is_explained,

@@ -1,8 +1,9 @@
 //! What files still have of a person's deleted rows: keys, which nobody reads any more.
 //!
 //! Nobody keeps the values of who was forgotten (decision 49), so the search begins with what is known, the
-//! person's id. Entries of indexes that named the person lead to rows that did; then all keys of such rows and
-//! of their entries are searched for. What rows further below have left, the records of purges say.
+//! person's id. Keys that begin with it, of rows or of entries of indexes, say which rows named the person; then
+//! all keys of such rows and of their entries are searched for. What rows further below have left, the records of
+//! purges say.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,15 +15,15 @@ use super::findings::GoneBy;
 use super::{Recorded, Search};
 use crate::catalog::record::index_prefix as prefix_of;
 use crate::catalog::unowned::{unowned_row_key, unowned_rows_prefix};
-use crate::catalog::{ForeignKey, Index, ROWS, Table, TableId};
-use crate::encoding::{self, KEY_HEAD, encode_key_part, index_prefix};
+use crate::catalog::{ForeignKey, IndexId, ROWS, Table, TableId};
+use crate::encoding::{self, KEY_HEAD, encode_key_part, index_prefix, split_key};
 use crate::error::{SqlError, SqlResult};
 use crate::session::gdpr::audit::at;
+use crate::session::gdpr::purge::ends_at;
 use crate::session::session::Session;
+use crate::statement::leads;
 use crate::statement::owners::{purges, requests, subjects};
 use crate::statement::target::position;
-
-const DAY_MICROS: i64 = 86_400_000_000;
 
 /// Rows whose keys are searched for. With more, what was found of the others is said all the same.
 const ROWS_MAX: usize = 1_000_000;
@@ -30,11 +31,22 @@ const ROWS_MAX: usize = 1_000_000;
 /// Characters of a time that are its day.
 const DAY_LENGTH: usize = 10;
 
-/// Entries of an index that name the person.
+/// Keys of a table that name the person.
+#[derive(Clone, Copy)]
 struct Named {
     table: TableId,
-    /// Behind what they begin with is the key of the row, and nothing else.
-    is_whole: bool,
+    kind: NamedKind,
+}
+
+/// Where a key that names the person has the key suffix of its row.
+#[derive(Clone, Copy)]
+enum NamedKind {
+    /// It is the key of the row: the link is the beginning of the primary key.
+    RowKey,
+    /// It is an entry of an index: behind what it begins with is the suffix, and nothing else.
+    WholeEntry,
+    /// It is an entry of an index: only its value says which row.
+    Entry,
 }
 
 /// Keys of the person, and whether a version that a file has is one of them.
@@ -42,7 +54,7 @@ struct Traces<'a> {
     txn: &'a Transaction,
     person: TableId,
     suffix: &'a [u8],
-    /// By what such entries begin with.
+    /// By what such keys begin with.
     named: BTreeMap<Vec<u8>, Named>,
     prefixes: KeyPrefixes,
     /// Rows that named the person, by table and key suffix, with the version up to which they did at least.
@@ -109,7 +121,7 @@ impl Session {
             return Ok(GoneBy::SeenGone);
         };
         let days = self.instance().globals.read().integer("gdpr_purge_days");
-        let due = done_at.saturating_add(days.saturating_mul(DAY_MICROS));
+        let due = ends_at(done_at, days);
         let day: String = at(due).chars().take(DAY_LENGTH).collect();
         if due < self.instance().host.wall_micros() {
             return Ok(GoneBy::Overdue(day));
@@ -124,19 +136,17 @@ impl Search<'_> {
         let mut named = BTreeMap::new();
         for table in tables {
             for link in self.links_here(table) {
-                let index = table
-                    .indexes
-                    .iter()
-                    .find(|index| begins(index, &link.columns));
-                let Some(index) = index else { continue };
-                let Some(prefix) = self.entries_to_person(table, index, link)? else {
+                let Some((key, kind)) = key_of(table, link) else {
                     continue;
                 };
-                let entries = Named {
-                    table: table.id,
-                    is_whole: !index.unique && index.columns.len() == link.columns.len(),
+                let Some(prefix) = self.keys_to_person(table, key, link)? else {
+                    continue;
                 };
-                named.insert(prefix, entries);
+                let keys = Named {
+                    table: table.id,
+                    kind,
+                };
+                named.insert(prefix, keys);
             }
         }
         let requests = recorded.requests.iter().flat_map(|request| {
@@ -159,24 +169,24 @@ impl Search<'_> {
         })
     }
 
-    /// What entries of an index begin with that name the person by a link; `None` of a link that leads
-    /// elsewhere than to the primary key.
-    fn entries_to_person(
+    /// What rows, or entries of an index, begin with that name the person by a link; `None` of a link that
+    /// leads elsewhere than to the primary key.
+    fn keys_to_person(
         &self,
         table: &Table,
-        index: &Index,
+        key: IndexId,
         link: &ForeignKey,
     ) -> SqlResult<Option<Vec<u8>>> {
-        let mut prefix = index_prefix(table, index.id.0);
+        let mut prefix = index_prefix(table, key.0);
         for (at, referred) in link.columns.iter().zip(&link.ref_columns) {
             let place = position(&self.person, referred);
-            let mut key = self.person.primary_key.iter();
-            let place = key.position(|at| Some(*at) == place);
+            let mut ids = self.person.primary_key.iter();
+            let place = ids.position(|at| Some(*at) == place);
             let Some(value) = place.and_then(|place| self.id.get(place)) else {
                 return Ok(None);
             };
             let part = (*at, None);
-            match encode_key_part(table, index.id, part, value, &self.zone, &mut prefix) {
+            match encode_key_part(table, key, part, value, &self.zone, &mut prefix) {
                 Ok(()) => {}
                 // The column cannot hold such a value.
                 Err(error) if error.code == 1105 => return Ok(None),
@@ -187,23 +197,20 @@ impl Search<'_> {
     }
 }
 
-/// Whether an index begins with these columns, all of each.
-fn begins(index: &Index, columns: &[usize]) -> bool {
-    let parts = index.columns.iter().zip(columns);
-    index.columns.len() >= columns.len()
-        && parts
-            .into_iter()
-            .all(|(part, column)| part.column == *column && part.prefix.is_none())
-}
-
-/// Table and index of a key of a table, and what is behind.
-fn parts(key: &[u8]) -> Option<(TableId, u32, &[u8])> {
-    let (head, rest) = key.split_at_checked(KEY_HEAD)?;
-    let number = |at: usize| {
-        let bytes = head.get(at..at + 4)?.try_into().ok()?;
-        Some(u32::from_be_bytes(bytes))
+/// The key of a table by which rows are found that a link leads from, and what its keys say of the row: the
+/// primary key where it begins with the link, which then has no index of its own; else an index.
+fn key_of(table: &Table, link: &ForeignKey) -> Option<(IndexId, NamedKind)> {
+    if table.primary_key.starts_with(&link.columns) {
+        return Some((ROWS, NamedKind::RowKey));
+    }
+    let mut indexes = table.indexes.iter();
+    let index = indexes.find(|index| index.state.is_readable() && leads(index, &link.columns))?;
+    let kind = if !index.unique && index.columns.len() == link.columns.len() {
+        NamedKind::WholeEntry
+    } else {
+        NamedKind::Entry
     };
-    (head.first() == Some(&1)).then_some((TableId(number(1)?), number(5)?, rest))
+    Some((index.id, kind))
 }
 
 impl Traces<'_> {
@@ -240,17 +247,21 @@ impl Traces<'_> {
         }
     }
 
-    /// An entry that named the person says which row did.
+    /// A key that named the person says which row did.
     fn learn(&mut self, found: &StoredVersion<'_>) {
         let Some(prefix) = self.prefixes.of(found.key) else {
             return;
         };
         let behind = found.key.get(prefix.len()..).unwrap_or_default();
-        let Some(named) = self.named.get(prefix) else {
+        let Some(&Named { table, kind }) = self.named.get(prefix) else {
             return;
         };
-        let (table, is_whole) = (named.table, named.is_whole);
-        let suffix = found.value.or(is_whole.then_some(behind));
+        let suffix = match kind {
+            // Its value is the record of the row.
+            NamedKind::RowKey => found.key.get(KEY_HEAD..),
+            NamedKind::WholeEntry => found.value.or(Some(behind)),
+            NamedKind::Entry => found.value,
+        };
         let Some(suffix) = suffix.filter(|suffix| !suffix.is_empty()) else {
             return;
         };
@@ -293,7 +304,7 @@ impl Traces<'_> {
         if self.records.contains(found.key) {
             return found.value.is_some() && !self.is_there(found.key);
         }
-        let Some((table, index, rest)) = parts(found.key) else {
+        let Some((table, index, rest)) = split_key(found.key) else {
             return false;
         };
         if self.prefixes.of(found.key).is_some() {

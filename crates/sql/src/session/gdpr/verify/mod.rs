@@ -22,9 +22,7 @@ use manxdb_txn::Transaction;
 use manxdb_vault::KeyId;
 use sqlparser::ast::{Expr, ObjectName};
 
-use super::forget::Forgotten;
 use super::replay::scan;
-use super::{shown, unknown};
 use crate::catalog::{Catalog, ForeignKey, ROWS, Table, ownership};
 use crate::encoding::{self, KEY_HEAD, encode_key_part};
 use crate::error::SqlResult;
@@ -33,7 +31,7 @@ use crate::session::session::Session;
 use crate::statement::owners::subjects::{self, SubjectState};
 use crate::statement::owners::{audit, erasure};
 use crate::statement::target::position;
-use crate::types::{Date, Issue, StoreRules, Value, fit};
+use crate::types::Value;
 use findings::Findings;
 
 /// Looks at one state of the store.
@@ -63,7 +61,8 @@ impl Session {
     /// database.
     ///
     /// # Errors
-    /// 51004 for an unknown kind; 51005 when sealed rows cannot be read; storage.
+    /// 51004 for an unknown kind, or an id that no row of it can have; 51005 when sealed rows cannot be read;
+    /// storage.
     pub(in crate::session) fn gdpr_verify(
         &mut self,
         kind: &ObjectName,
@@ -71,10 +70,9 @@ impl Session {
         sink: &mut dyn ResultSink,
         more: bool,
     ) -> SqlResult<()> {
-        let mut whom = self.named_person(kind, id)?;
+        let whom = self.named_person(kind, id)?;
         self.unlock_tables()?;
         self.commit()?;
-        whom.id = self.typed_id(&whom)?;
         let key = self.in_forgetting(&mut |session| session.key_of_person(&whom))?;
         let catalog = self.instance().store.current();
         let graph = ownership::graph(&catalog, None);
@@ -99,32 +97,6 @@ impl Session {
         self.files_left(&mut search, &recorded)?;
         let rows = search.findings.into_rows();
         self.send_rows(&findings::COLUMNS, &rows, sink, more)
-    }
-
-    /// The id as values of the primary key: a statement may say `'7'` where it is a number.
-    pub(in crate::session::gdpr) fn typed_id(&self, whom: &Forgotten) -> SqlResult<Vec<Value>> {
-        let catalog = self.instance().store.current();
-        let table = catalog.table(&whom.database, &whom.table)?;
-        let settings = self.state.settings();
-        let rules = StoreRules {
-            mode: settings.sql_mode,
-            zone: &settings.time_zone,
-            today: Date::ZERO,
-        };
-        let mut typed = Vec::with_capacity(whom.id.len());
-        for (at, value) in table.primary_key.iter().zip(&whom.id) {
-            let column = table.columns.get(*at);
-            let fitted = column.map(|column| fit(value.clone(), &column.ty, &rules));
-            match fitted {
-                Some((value, None | Some(Issue::Note))) if !value.is_null() => typed.push(value),
-                _ => {
-                    let id = shown(&whom.id);
-                    let text = format!("no row of '{}' can have the key {id}", whom.table);
-                    return Err(unknown(text));
-                }
-            }
-        }
-        Ok(typed)
     }
 
     /// What the audit has of the person.

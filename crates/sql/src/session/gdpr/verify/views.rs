@@ -123,12 +123,11 @@ impl Search<'_> {
             links.as_slice(),
             view.shape.keys.as_slice(),
             self.id.as_slice(),
-        ) {
-            if held.slots.start + column == key.slot {
-                let mut bytes = Vec::new();
-                group_key(id, key.collation, &mut bytes);
-                return Mark::Key(bytes);
-            }
+        ) && held.slots.start + column == key.slot
+        {
+            let mut bytes = Vec::new();
+            group_key(id, key.collation, &mut bytes);
+            return Mark::Key(bytes);
         }
         if !table.primary_key.is_empty() && has(&table.primary_key) {
             Mark::Row

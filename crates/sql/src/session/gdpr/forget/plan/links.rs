@@ -13,10 +13,13 @@ use crate::types::{Row, Value};
 impl ForgetPlanner<'_, '_> {
     /// Rows that stay cease to refer to rows that go.
     pub(super) fn cut_links(&mut self) -> SqlResult<()> {
-        let goes = |fate: &Fate| matches!(fate, Fate::Delete(_));
-        let is_put_off = |fate: &Fate| matches!(fate, Fate::PutOff(_));
-        let mut fates = self.fates.values();
-        if fates.all(|fate| goes(fate) || is_put_off(fate)) {
+        let stays = |fate: &Fate| matches!(fate, Fate::Clear(..) | Fate::Keep(_));
+        let fates = self.fates.iter();
+        let staying: Vec<Found> = fates
+            .filter(|(_, fate)| stays(fate))
+            .map(|(row, _)| *row)
+            .collect();
+        if staying.is_empty() {
             return Ok(());
         }
         let mut gone: BTreeSet<Place> = BTreeSet::new();
@@ -25,11 +28,7 @@ impl ForgetPlanner<'_, '_> {
                 gone.extend(self.place(row.0, &self.values(*row)?)?);
             }
         }
-        let staying = self
-            .fates
-            .iter()
-            .filter(|(_, fate)| !matches!(fate, Fate::Delete(_) | Fate::PutOff(_)));
-        for row in staying.map(|(row, _)| *row).collect::<Vec<_>>() {
+        for row in staying {
             let table = Arc::clone(&self.walk.found(row.0)?.table);
             let values = self.values(row)?;
             let goes = |row: &Found| matches!(self.fates.get(row), Some(Fate::Delete(_)));

@@ -13,10 +13,7 @@ use crate::session::gdpr::found_rows::FoundTable;
 use crate::statement::owners::mutants::{OwnershipMutant, is_planted};
 use crate::statement::owners::requests::Hold;
 use crate::statement::target::position;
-use crate::types::{Row, Value};
-
-/// As much as a planted defect is off.
-const DAY_MICROS: i64 = 86_400_000_000;
+use crate::types::{MICROS_PER_DAY, Row, Value};
 
 /// What keeps rows of a person from going.
 #[derive(Debug, Default)]
@@ -88,7 +85,7 @@ impl ForgetPlanner<'_, '_> {
         if is_planted(OwnershipMutant::IgnoredRetention) {
             until = Some(i64::MIN);
         } else if is_planted(OwnershipMutant::RetentionOfADayLess) {
-            until = until.map(|until| until.saturating_sub(DAY_MICROS));
+            until = until.map(|until| until.saturating_sub(MICROS_PER_DAY));
         }
         match until {
             // The day is not known: the period has not begun.
