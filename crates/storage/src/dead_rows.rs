@@ -79,7 +79,7 @@ impl DeadIndex {
                     !one.prefix.is_empty(),
                     "an owner gives up its own keys only"
                 );
-                (escaped(&one.prefix), one.version)
+                (physical::escaped_prefix(&one.prefix), one.version)
             })
             .collect();
         // Of equal ones the latest first.
@@ -88,7 +88,7 @@ impl DeadIndex {
         dropped.dedup_by(|inner, outer| inner.0.starts_with(&outer.0));
         let expired = dead.expired.as_ref().filter(|one| one.version <= watermark);
         let expired = expired.map(|one| ExpiredRows {
-            prefix: escaped(&one.prefix),
+            prefix: physical::escaped_prefix(&one.prefix),
             ..one.clone()
         });
         assert!(
@@ -142,13 +142,6 @@ impl DeadIndex {
         };
         (expired.expiry_of)(payload).is_some_and(|at| at <= expired.until)
     }
-}
-
-/// What the escaped forms of all keys with this prefix begin with.
-fn escaped(prefix: &[u8]) -> Vec<u8> {
-    let mut escaped = Vec::new();
-    physical::push_escaped(prefix, &mut escaped);
-    escaped
 }
 
 #[cfg(test)]

@@ -60,8 +60,16 @@ pub fn push_prefix(user_key: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&TERMINATOR);
 }
 
-/// Appends the escaped key, which all keys that begin with `user_key` begin with.
-pub fn push_escaped(user_key: &[u8], out: &mut Vec<u8>) {
+/// What the physical keys of all user keys with this prefix begin with.
+#[must_use]
+pub fn escaped_prefix(prefix: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    push_escaped(prefix, &mut out);
+    out
+}
+
+/// Appends the escaped key.
+fn push_escaped(user_key: &[u8], out: &mut Vec<u8>) {
     out.reserve(user_key.len() + 16);
     let mut rest = user_key;
     while let Some(zero) = rest.iter().position(|&byte| byte == 0) {
@@ -203,8 +211,7 @@ pub fn bounds(range: &KeyRange) -> (Vec<u8>, Option<Vec<u8>>) {
 }
 
 fn cut(user_key: &[u8], terminator: [u8; 2]) -> Vec<u8> {
-    let mut out = Vec::new();
-    push_escaped(user_key, &mut out);
+    let mut out = escaped_prefix(user_key);
     out.extend_from_slice(&terminator);
     out
 }

@@ -96,11 +96,7 @@ fn manifests(
     judge: &mut Judge<'_>,
 ) -> Result<SearchedFiles, StorageError> {
     let folder = engine.directory.join(DATA_FOLDER);
-    let escaped = prefixes.iter().map(|prefix| {
-        let mut escaped = Vec::new();
-        physical::push_escaped(prefix, &mut escaped);
-        escaped
-    });
+    let escaped = prefixes.iter().map(physical::escaped_prefix);
     let escaped = KeyPrefixes::new(escaped.collect());
     let mut searched = SearchedFiles::default();
     for name in files::below(&folder)? {
