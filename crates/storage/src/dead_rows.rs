@@ -20,6 +20,7 @@
 
 use crate::model::Version;
 use crate::physical::{self, Record};
+use crate::search::prefix_of;
 
 /// When the time of a row is over, told from its value; `None`: never. In the unit of
 /// [`ExpiredRows::until`]. Pure: a worker on another machine must give the same answer.
@@ -111,11 +112,7 @@ impl DeadIndex {
     }
 
     fn dropped_at(&self, escaped_key: &[u8]) -> Option<Version> {
-        let behind = self
-            .dropped
-            .partition_point(|(prefix, _)| prefix.as_slice() <= escaped_key);
-        let found = behind.checked_sub(1).and_then(|at| self.dropped.get(at));
-        let found = found.filter(|(prefix, _)| escaped_key.starts_with(prefix));
+        let found = prefix_of(&self.dropped, escaped_key, |(prefix, _)| prefix.as_slice());
         found.map(|(_, version)| *version)
     }
 
