@@ -54,6 +54,14 @@ pub fn is_delete(value: &[u8]) -> Option<bool> {
     }
 }
 
+/// What a stored value has between its kind and its checksum, neither of which is checked.
+///
+/// `None` when it is too short to have them.
+#[must_use]
+pub fn unchecked_payload(value: &[u8]) -> Option<&[u8]> {
+    value.get(1..value.len().checked_sub(CHECKSUM_BYTES)?)
+}
+
 /// Appends the escaped key and its terminator: what all versions of `user_key` start with.
 pub fn push_prefix(user_key: &[u8], out: &mut Vec<u8>) {
     push_escaped(user_key, out);
@@ -291,6 +299,7 @@ mod tests {
         ) {
             let _ = decode_value(&key, &value);
             let _ = is_delete(&value);
+            let _ = unchecked_payload(&value);
             let mut out = Vec::new();
             let unescaped = unescape(&key, &mut out);
             if unescaped.is_ok() {
@@ -318,6 +327,7 @@ mod tests {
             let mut value = Vec::new();
             encode_value(&physical, Record::Put(&payload), &mut value);
             prop_assert_eq!(decode_value(&physical, &value).unwrap(), Record::Put(&payload));
+            prop_assert_eq!(unchecked_payload(&value), Some(&payload[..]));
             let bit = bit.index(value.len() * 8);
             value[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(matches!(decode_value(&physical, &value), Err(StorageError::Corrupt(_))));
