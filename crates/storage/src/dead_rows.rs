@@ -58,6 +58,21 @@ pub struct DeadRows {
     pub expired: Option<ExpiredRows>,
 }
 
+impl DeadRows {
+    /// Dropped prefixes that a compaction may use at its watermark: no reader at or above it asks
+    /// for their rows.
+    pub(crate) fn dropped_by(&self, watermark: Version) -> impl Iterator<Item = &DroppedPrefix> {
+        let dropped = self.dropped.iter();
+        dropped.filter(move |one| one.version <= watermark)
+    }
+
+    /// As [`DeadRows::dropped_by`], of rows whose time is over.
+    pub(crate) fn expired_by(&self, watermark: Version) -> Option<&ExpiredRows> {
+        let expired = self.expired.as_ref();
+        expired.filter(|one| one.version <= watermark)
+    }
+}
+
 /// [`DeadRows`] that a compaction may use at its watermark, ready for records in their order.
 #[derive(Debug, Default)]
 pub struct DeadIndex {
@@ -74,8 +89,8 @@ impl DeadIndex {
     /// What of `dead` no reader at or above `watermark` asks for.
     #[must_use]
     pub fn new(dead: &DeadRows, watermark: Version) -> Self {
-        let usable = dead.dropped.iter().filter(|one| one.version <= watermark);
-        let mut dropped: Vec<(Vec<u8>, Version)> = usable
+        let mut dropped: Vec<(Vec<u8>, Version)> = dead
+            .dropped_by(watermark)
             .map(|one| {
                 assert!(
                     !one.prefix.is_empty(),
@@ -88,8 +103,7 @@ impl DeadIndex {
         dropped.sort_unstable_by(|one, other| one.0.cmp(&other.0).then(other.1.cmp(&one.1)));
         // What lies inside another prefix goes with that one.
         dropped.dedup_by(|inner, outer| inner.0.starts_with(&outer.0));
-        let expired = dead.expired.as_ref().filter(|one| one.version <= watermark);
-        let expired = expired.map(|one| ExpiredRows {
+        let expired = dead.expired_by(watermark).map(|one| ExpiredRows {
             prefix: physical::escaped_prefix(&one.prefix),
             ..one.clone()
         });
