@@ -30,6 +30,19 @@ pub struct SearchedFiles {
     pub versions: u64,
 }
 
+impl SearchedFiles {
+    /// One more file, in which `found` versions were.
+    pub(crate) fn add(&mut self, found: u64) {
+        self.files += 1;
+        self.versions += found;
+        self.holding += u64::from(found > 0);
+        assert!(
+            self.holding <= self.files && self.holding <= self.versions,
+            "a file has something by what was found in it"
+        );
+    }
+}
+
 /// What a search has found, by the kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FileSearch {
