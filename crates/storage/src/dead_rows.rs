@@ -19,10 +19,12 @@
 //! deleted stays deleted, whatever older versions of it other files hold.
 
 use crate::model::Version;
-use crate::physical::{self, Record};
+use crate::physical;
+use crate::search::prefix_of;
 
 /// When the time of a row is over, told from its value; `None`: never. In the unit of
-/// [`ExpiredRows::until`]. Pure: a worker on another machine must give the same answer.
+/// [`ExpiredRows::until`]. Pure: a worker on another machine must give the same answer. Panics on no
+/// bytes: it is asked before the checksum of a row is looked at.
 pub type ExpiryOf = fn(&[u8]) -> Option<u64>;
 
 /// All keys that begin with a prefix, given up at a version.
@@ -56,6 +58,21 @@ pub struct DeadRows {
     pub expired: Option<ExpiredRows>,
 }
 
+impl DeadRows {
+    /// Dropped prefixes that a compaction may use at its watermark: no reader at or above it asks
+    /// for their rows.
+    pub(crate) fn dropped_by(&self, watermark: Version) -> impl Iterator<Item = &DroppedPrefix> {
+        let dropped = self.dropped.iter();
+        dropped.filter(move |one| one.version <= watermark)
+    }
+
+    /// As [`DeadRows::dropped_by`], of rows whose time is over.
+    pub(crate) fn expired_by(&self, watermark: Version) -> Option<&ExpiredRows> {
+        let expired = self.expired.as_ref();
+        expired.filter(|one| one.version <= watermark)
+    }
+}
+
 /// [`DeadRows`] that a compaction may use at its watermark, ready for records in their order.
 #[derive(Debug, Default)]
 pub struct DeadIndex {
@@ -72,23 +89,22 @@ impl DeadIndex {
     /// What of `dead` no reader at or above `watermark` asks for.
     #[must_use]
     pub fn new(dead: &DeadRows, watermark: Version) -> Self {
-        let usable = dead.dropped.iter().filter(|one| one.version <= watermark);
-        let mut dropped: Vec<(Vec<u8>, Version)> = usable
+        let mut dropped: Vec<(Vec<u8>, Version)> = dead
+            .dropped_by(watermark)
             .map(|one| {
                 assert!(
                     !one.prefix.is_empty(),
                     "an owner gives up its own keys only"
                 );
-                (escaped(&one.prefix), one.version)
+                (physical::escaped_prefix(&one.prefix), one.version)
             })
             .collect();
         // Of equal ones the latest first.
         dropped.sort_unstable_by(|one, other| one.0.cmp(&other.0).then(other.1.cmp(&one.1)));
         // What lies inside another prefix goes with that one.
         dropped.dedup_by(|inner, outer| inner.0.starts_with(&outer.0));
-        let expired = dead.expired.as_ref().filter(|one| one.version <= watermark);
-        let expired = expired.map(|one| ExpiredRows {
-            prefix: escaped(&one.prefix),
+        let expired = dead.expired_by(watermark).map(|one| ExpiredRows {
+            prefix: physical::escaped_prefix(&one.prefix),
             ..one.clone()
         });
         assert!(
@@ -111,11 +127,7 @@ impl DeadIndex {
     }
 
     fn dropped_at(&self, escaped_key: &[u8]) -> Option<Version> {
-        let behind = self
-            .dropped
-            .partition_point(|(prefix, _)| prefix.as_slice() <= escaped_key);
-        let found = behind.checked_sub(1).and_then(|at| self.dropped.get(at));
-        let found = found.filter(|(prefix, _)| escaped_key.starts_with(prefix));
+        let found = prefix_of(&self.dropped, escaped_key, |(prefix, _)| prefix.as_slice());
         found.map(|(_, version)| *version)
     }
 
@@ -136,24 +148,18 @@ impl DeadIndex {
         let Some(expired) = &self.expired else {
             return false;
         };
-        // A damaged record is not judged by what it says.
-        let Ok(Record::Put(payload)) = physical::decode_value(physical_key, value) else {
-            return false;
-        };
-        (expired.expiry_of)(payload).is_some_and(|at| at <= expired.until)
+        // Most rows are not over, which is told for less than a checksum costs. A damaged record is not
+        // judged by what it says.
+        let at = physical::unchecked_payload(value).and_then(expired.expiry_of);
+        at.is_some_and(|at| at <= expired.until)
+            && physical::decode_value(physical_key, value).is_ok()
     }
-}
-
-/// What the escaped forms of all keys with this prefix begin with.
-fn escaped(prefix: &[u8]) -> Vec<u8> {
-    let mut escaped = Vec::new();
-    physical::push_escaped(prefix, &mut escaped);
-    escaped
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::physical::Record;
     use proptest::prelude::*;
 
     fn dropped(prefix: &[u8], version: u64) -> DroppedPrefix {

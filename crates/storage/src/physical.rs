@@ -54,14 +54,30 @@ pub fn is_delete(value: &[u8]) -> Option<bool> {
     }
 }
 
+/// What a stored value has between its kind and its checksum, neither of which is checked.
+///
+/// `None` when it is too short to have them.
+#[must_use]
+pub fn unchecked_payload(value: &[u8]) -> Option<&[u8]> {
+    value.get(1..value.len().checked_sub(CHECKSUM_BYTES)?)
+}
+
 /// Appends the escaped key and its terminator: what all versions of `user_key` start with.
 pub fn push_prefix(user_key: &[u8], out: &mut Vec<u8>) {
     push_escaped(user_key, out);
     out.extend_from_slice(&TERMINATOR);
 }
 
-/// Appends the escaped key, which all keys that begin with `user_key` begin with.
-pub fn push_escaped(user_key: &[u8], out: &mut Vec<u8>) {
+/// What the physical keys of all user keys with this prefix begin with.
+#[must_use]
+pub fn escaped_prefix(prefix: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    push_escaped(prefix, &mut out);
+    out
+}
+
+/// Appends the escaped key.
+fn push_escaped(user_key: &[u8], out: &mut Vec<u8>) {
     out.reserve(user_key.len() + 16);
     let mut rest = user_key;
     while let Some(zero) = rest.iter().position(|&byte| byte == 0) {
@@ -203,8 +219,7 @@ pub fn bounds(range: &KeyRange) -> (Vec<u8>, Option<Vec<u8>>) {
 }
 
 fn cut(user_key: &[u8], terminator: [u8; 2]) -> Vec<u8> {
-    let mut out = Vec::new();
-    push_escaped(user_key, &mut out);
+    let mut out = escaped_prefix(user_key);
     out.extend_from_slice(&terminator);
     out
 }
@@ -284,6 +299,7 @@ mod tests {
         ) {
             let _ = decode_value(&key, &value);
             let _ = is_delete(&value);
+            let _ = unchecked_payload(&value);
             let mut out = Vec::new();
             let unescaped = unescape(&key, &mut out);
             if unescaped.is_ok() {
@@ -311,6 +327,7 @@ mod tests {
             let mut value = Vec::new();
             encode_value(&physical, Record::Put(&payload), &mut value);
             prop_assert_eq!(decode_value(&physical, &value).unwrap(), Record::Put(&payload));
+            prop_assert_eq!(unchecked_payload(&value), Some(&payload[..]));
             let bit = bit.index(value.len() * 8);
             value[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(matches!(decode_value(&physical, &value), Err(StorageError::Corrupt(_))));

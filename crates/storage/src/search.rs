@@ -30,6 +30,19 @@ pub struct SearchedFiles {
     pub versions: u64,
 }
 
+impl SearchedFiles {
+    /// One more file, in which `found` versions were.
+    pub(crate) fn add(&mut self, found: u64) {
+        self.files += 1;
+        self.versions += found;
+        self.holding += u64::from(found > 0);
+        assert!(
+            self.holding <= self.files && self.holding <= self.versions,
+            "a file has something by what was found in it"
+        );
+    }
+}
+
 /// What a search has found, by the kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FileSearch {
@@ -80,11 +93,7 @@ impl KeyPrefixes {
     /// The prefix that `key` begins with.
     #[must_use]
     pub fn of(&self, key: &[u8]) -> Option<&[u8]> {
-        let behind = self
-            .prefixes
-            .partition_point(|prefix| prefix.as_slice() <= key);
-        let prefix = self.prefixes.get(behind.checked_sub(1)?)?;
-        key.starts_with(prefix).then_some(prefix.as_slice())
+        prefix_of(&self.prefixes, key, Vec::as_slice).map(Vec::as_slice)
     }
 
     /// Where in `bytes` a prefix stands, in order, with that prefix.
@@ -114,6 +123,18 @@ impl KeyPrefixes {
             None
         })
     }
+}
+
+/// The element of `sorted` with whose prefix `key` begins. The prefixes ascend, and none begins with
+/// another, so that it is the last one at or below the key.
+pub(crate) fn prefix_of<'a, T>(
+    sorted: &'a [T],
+    key: &[u8],
+    prefix: impl Fn(&T) -> &[u8],
+) -> Option<&'a T> {
+    let behind = sorted.partition_point(|one| prefix(one) <= key);
+    let found = sorted.get(behind.checked_sub(1)?)?;
+    key.starts_with(prefix(found)).then_some(found)
 }
 
 /// Bytes that are compared at once.

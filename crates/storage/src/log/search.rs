@@ -62,14 +62,7 @@ pub fn search(
             } else {
                 &mut searched.0
             };
-            kind.files += 1;
-            let found = writes(&bytes, prefixes, judge);
-            kind.versions += found;
-            kind.holding += u64::from(found > 0);
-            assert!(
-                kind.holding <= kind.files && kind.holding <= kind.versions,
-                "a file has something by what was found in it"
-            );
+            kind.add(writes(&bytes, prefixes, judge));
         }
         if !is_new {
             return Ok(searched);

@@ -11,8 +11,8 @@ use crate::physical;
 pub fn compact(engine: &RocksEngine) -> Result<(), StorageError> {
     let watermark = engine.store.watermark();
     let dead = engine.dead.load_full();
-    let usable = dead.dropped.iter().filter(|one| one.version <= watermark);
-    let ranges: Vec<_> = usable
+    let ranges: Vec<_> = dead
+        .dropped_by(watermark)
         .map(|one| physical::bounds(&KeyRange::prefix(&one.prefix)))
         .collect();
     if ranges.is_empty() {

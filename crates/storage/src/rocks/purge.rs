@@ -18,9 +18,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use manxdb_compaction_edge::set_manifest_size;
-use rocksdb::{DB, ReadOptions};
+use rocksdb::DB;
 
 use super::options::{MANIFEST_AMPLIFICATION_PERCENT, MANIFEST_BYTES};
+use super::search::{all_versions, listed};
 use super::writer::PAUSE;
 use super::{RocksEngine, error};
 use crate::collection::{Collector, Scope, VersionVerdict};
@@ -79,10 +80,7 @@ fn rewrite(engine: &RocksEngine, mark: Version) -> Result<bool, StorageError> {
 
 /// Whether sorted files show no version that one at or below `mark` hides, and no deletion there.
 fn nothing_is_hidden(db: &DB, mark: Version) -> Result<bool, StorageError> {
-    let mut options = ReadOptions::default();
-    options.set_total_order_seek(true);
-    options.fill_cache(false);
-    let mut iterator = db.raw_iterator_opt(options);
+    let mut iterator = all_versions(db);
     // What a compaction of everything would drop.
     let mut collector = Collector::new(mark, Scope::Whole);
     iterator.seek_to_first();
@@ -99,9 +97,7 @@ fn nothing_is_hidden(db: &DB, mark: Version) -> Result<bool, StorageError> {
 
 /// Names of the sorted files in use.
 fn live_files(db: &DB) -> Result<BTreeSet<String>, StorageError> {
-    let live = db.live_files();
-    let live = live.map_err(|error| error::map("cannot list the sorted files", &error))?;
-    let names = live.into_iter();
+    let names = listed(db)?.into_iter();
     Ok(names
         .map(|file| file.name.trim_start_matches('/').to_owned())
         .collect())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rocksdb::{DB, LiveFile, ReadOptions};
+use rocksdb::{DB, DBRawIterator, LiveFile, ReadOptions};
 
 use super::{DATA_FOLDER, RocksEngine, error};
 use crate::error::StorageError;
@@ -33,12 +33,8 @@ fn sorted(
     prefixes: &KeyPrefixes,
     judge: &mut Judge<'_>,
 ) -> Result<SearchedFiles, StorageError> {
-    let mut options = ReadOptions::default();
-    options.set_total_order_seek(true);
-    options.fill_cache(false);
-    let mut iterator = db.raw_iterator_opt(options);
-    let live = db.live_files();
-    let live = live.map_err(|error| error::map("cannot list the sorted files", &error))?;
+    let mut iterator = all_versions(db);
+    let live = listed(db)?;
     let (mut versions, mut holding, mut key) = (0, BTreeSet::new(), Vec::new());
     for prefix in prefixes.iter() {
         let (lower, upper) = physical::bounds(&KeyRange::prefix(prefix));
@@ -80,6 +76,21 @@ fn sorted(
     })
 }
 
+/// Over all versions in the order of physical keys, for one reading: the cache keeps what others
+/// read.
+pub fn all_versions(db: &DB) -> DBRawIterator<'_> {
+    let mut options = ReadOptions::default();
+    options.set_total_order_seek(true);
+    options.fill_cache(false);
+    db.raw_iterator_opt(options)
+}
+
+/// The sorted files in use.
+pub fn listed(db: &DB) -> Result<Vec<LiveFile>, StorageError> {
+    let live = db.live_files();
+    live.map_err(|error| error::map("cannot list the sorted files", &error))
+}
+
 /// The files that may have a physical key: RocksDB does not say which it read it from.
 fn holders<'l>(live: &'l [LiveFile], stored: &[u8]) -> impl Iterator<Item = &'l str> {
     let has = move |file: &&LiveFile| {
@@ -96,11 +107,7 @@ fn manifests(
     judge: &mut Judge<'_>,
 ) -> Result<SearchedFiles, StorageError> {
     let folder = engine.directory.join(DATA_FOLDER);
-    let escaped = prefixes.iter().map(|prefix| {
-        let mut escaped = Vec::new();
-        physical::push_escaped(prefix, &mut escaped);
-        escaped
-    });
+    let escaped = prefixes.iter().map(physical::escaped_prefix);
     let escaped = KeyPrefixes::new(escaped.collect());
     let mut searched = SearchedFiles::default();
     for name in files::below(&folder)? {
@@ -122,14 +129,7 @@ fn manifests(
                 ));
             }
         };
-        searched.files += 1;
-        let found = keys(&bytes, &escaped, judge);
-        searched.versions += found;
-        searched.holding += u64::from(found > 0);
-        assert!(
-            searched.holding <= searched.files && searched.holding <= searched.versions,
-            "a list has something by what was found in it"
-        );
+        searched.add(keys(&bytes, &escaped, judge));
     }
     Ok(searched)
 }

@@ -66,8 +66,7 @@ impl Parameters {
     /// Those of a compaction that begins now: of `dead` what it may drop.
     pub fn new(watermark: Version, is_full: bool, dead: &DeadRows) -> Self {
         let mut bytes = 0;
-        let usable = dead.dropped.iter().filter(|one| one.version <= watermark);
-        let fitting = usable.take_while(|one| {
+        let fitting = dead.dropped_by(watermark).take_while(|one| {
             bytes += one.prefix.len();
             bytes <= DROPPED_BYTES_MAX
         });
@@ -77,7 +76,7 @@ impl Parameters {
             dropped.iter().all(|(_, version)| *version <= watermark.0),
             "a worker drops nothing that a reader may ask for"
         );
-        let expired = dead.expired.as_ref().filter(|one| one.version <= watermark);
+        let expired = dead.expired_by(watermark);
         Self {
             watermark: watermark.0,
             is_full,
