@@ -1,15 +1,17 @@
 """A cluster over regions of processes (`manxdb cluster up dast`), and the admin listeners of its nodes."""
 
+import atexit
 import json
 import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 import urllib.request
+
+from harness.servers import take_port
 
 BINARY = os.environ["MANXDB_TEST_BINARY"]
 # Longer than anything here takes; only a hanging test meets it.
@@ -17,34 +19,28 @@ PATIENCE = 60
 
 
 def free_ports(servers):
-    """The first of a row of ports that nobody has: those of the nodes, and behind them of their admin listeners."""
+    """The first of a row of ports for this process's servers: those of the nodes, and behind them of their admin
+    listeners."""
     step = 2 * servers
     for base in range(21000 + os.getpid() % 200 * step, 32000 - step, step):
-        sockets = [socket.socket() for _ in range(step)]
-        try:
-            for offset, one in enumerate(sockets):
-                one.bind(("127.0.0.1", base + offset))
+        if all(take_port(base + offset) for offset in range(step)):
             return base
-        except OSError:
-            continue
-        finally:
-            for one in sockets:
-                one.close()
-    raise AssertionError("no free ports")
+    raise AssertionError("there is no row of free ports")
 
 
 class RegionCluster:
-    """Two regions of one shard: replicas 0 to 5, managers 6 to 11."""
+    """Two regions of some shards each, with three replicas of each shard and then three managers of each region: of
+    one shard each, replicas 0 to 5 and managers 6 to 11."""
 
-    SERVERS = 12
-
-    def __init__(self, *flags):
+    def __init__(self, *flags, shards=1):
+        self.flags = ["--shards", str(shards), *flags]
+        self.servers = 2 * 3 * (shards + 1)
         self.directory = tempfile.TemporaryDirectory(prefix="manxdb-regions-")
         self.data = pathlib.Path(self.directory.name) / "data"
+        self.base = free_ports(self.servers)
         self.stopped = set()
-        command = [BINARY, "cluster", "up", "dast", "--regions", "2", "--shards", "1", "--lan-ms", "2", "--wan-ms", "30",
-                   "--data", str(self.data), "--base-port", str(free_ports(self.SERVERS)), "--tpcc-scale", "tiny", *flags]
-        self.up = subprocess.Popen(command, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.up = self.start(self.data, self.base)
+        atexit.register(self.close)
         self.said = ""
         for line in self.up.stdout:
             self.said += line
@@ -54,6 +50,12 @@ class RegionCluster:
             raise AssertionError("the cluster did not start: " + self.said)
         self.nodes = self.status()
 
+    def start(self, data, base):
+        """`manxdb cluster up`."""
+        command = [BINARY, "cluster", "up", "dast", "--regions", "2", "--lan-ms", "2", "--wan-ms", "30",
+                   "--data", str(data), "--base-port", str(base), "--tpcc-scale", "tiny", *self.flags]
+        return subprocess.Popen(command, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
     def status(self):
         """What every node says of itself."""
         done = self.run("cluster", "status", "--json")
@@ -62,7 +64,7 @@ class RegionCluster:
     def run(self, *arguments):
         """Another command on it."""
         return subprocess.run([BINARY, *arguments, "--cluster", str(self.data)], text=True, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=2 * PATIENCE, check=False)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE, check=False)
 
     def load(self, seconds):
         """Lists appended to, a third of the calls across regions; the report."""
@@ -85,8 +87,9 @@ class RegionCluster:
         """Ends what is left of it."""
         for number in list(self.stopped):
             self.signal(number, signal.SIGCONT)
-        self.up.terminate()
-        self.up.wait(PATIENCE)
+        if self.up.poll() is None:
+            self.up.terminate()
+            self.up.wait(PATIENCE)
         self.directory.cleanup()
 
 
@@ -128,9 +131,9 @@ def shown_and_measured(page, number, metrics):
     return pairs
 
 
-def wait_until_same(cluster, own):
+def wait_until_same(nodes, own):
     """The page of a node, once it shows of every node what that one's metrics say: nothing may be asked meanwhile."""
-    admins = [node["admin"] for node in cluster.nodes]
+    admins = [node["admin"] for node in nodes]
     deadline = time.monotonic() + PATIENCE
     while True:
         page = json.loads(fetch(f"{admins[own]}/geo", "application/json"))

@@ -9,7 +9,6 @@ Latencies are printed, not judged.
     run.py [word of a check's name …]
 """
 
-import atexit
 import json
 import os
 import pathlib
@@ -25,61 +24,27 @@ import urllib.request
 
 from harness.checks import check, expect, main
 from harness.signals import stand_still
-from regions import fetch, free_ports, samples, wait_until_same
-
-BINARY = os.environ["MANXDB_TEST_BINARY"]
-SERVERS = 18
-# Longer than anything here takes; only a hanging test meets it.
-PATIENCE = 60
+from regions import BINARY, PATIENCE, RegionCluster, fetch, free_ports, samples, wait_until_same
 
 
-class Cluster:
+class Cluster(RegionCluster):
     """The processes, started once for all checks."""
 
     def __init__(self):
-        self.directory = tempfile.TemporaryDirectory(prefix="manxdb-cluster-")
-        self.data = pathlib.Path(self.directory.name) / "data"
-        self.base = free_ports(SERVERS)
         self.restarted = []
-        self.up = self.start(self.data, self.base, stdout=subprocess.PIPE)
-        atexit.register(self.close)
-        lines = []
-        for line in self.up.stdout:
-            lines.append(line)
-            if line.startswith("cluster is up"):
-                break
-        else:
-            raise AssertionError("the cluster did not start: " + "".join(lines))
-
-    @staticmethod
-    def start(data, base, **more):
-        """`manxdb cluster up`."""
-        command = [BINARY, "cluster", "up", "dast", "--regions", "2", "--shards", "2", "--lan-ms", "2",
-                   "--wan-ms", "30", "--data", str(data), "--base-port", str(base),
-                   "--tpcc-scale", "tiny"]
-        return subprocess.Popen(command, text=True, stderr=subprocess.STDOUT, **more)
-
-    def run(self, *arguments):
-        """Another command on it."""
-        command = [BINARY, *arguments, "--cluster", str(self.data)]
-        return subprocess.run(command, text=True, stdin=subprocess.DEVNULL, check=False, timeout=PATIENCE,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-
-    def nodes(self):
-        """What every node says of itself."""
-        return json.loads(self.run("cluster", "status", "--json").stdout)["nodes"]
+        super().__init__(shards=2)
 
     def wait(self, what, holds):
         """Until a node's answer is as wanted."""
         deadline = time.monotonic() + PATIENCE
-        while not any(holds(node["answer"]) for node in self.nodes() if node["number"] == what):
+        while not any(holds(node["answer"]) for node in self.status() if node["number"] == what):
             if time.monotonic() > deadline:
-                raise AssertionError(f"node {what} does not come back: {self.nodes()[what]}")
+                raise AssertionError(f"node {what} does not come back: {self.status()[what]}")
             time.sleep(0.1)
 
     def kill_and_restart(self, number):
         """kill -9, and after a while `manxdb cluster node`."""
-        os.kill(self.nodes()[number]["answer"]["process"], signal.SIGKILL)
+        os.kill(self.status()[number]["answer"]["process"], signal.SIGKILL)
         time.sleep(2)
         log = open(self.data / f"node-{number}" / "log", "a", encoding="utf-8")
         command = [BINARY, "cluster", "node", "--cluster", str(self.data), "--node", str(number)]
@@ -87,7 +52,7 @@ class Cluster:
         self.wait(number, lambda answer: answer.get("life", 0) > 1
                   and answer["notes"]["state"] != "is out")
 
-    def load(self, seconds, meanwhile):
+    def load_meanwhile(self, seconds, meanwhile):
         """The lists under load, and what happens meanwhile."""
         report = self.data / "report.json"
         report.unlink(missing_ok=True)
@@ -112,14 +77,11 @@ class Cluster:
 
     def close(self):
         """Whatever is left of it."""
-        if self.up.poll() is None:
-            self.up.terminate()
-            self.up.wait(PATIENCE)
         for process in self.restarted:
             if process.poll() is None:
                 process.kill()
             process.wait()
-        self.directory.cleanup()
+        super().close()
 
 
 CLUSTER = None
@@ -136,9 +98,9 @@ def cluster():
 @check
 def a_port_or_a_directory_in_use_is_said():
     up = cluster()
-    for data, base, words in [(up.data, free_ports(SERVERS), "in use by another process"),
+    for data, base, words in [(up.data, free_ports(up.servers), "in use by another process"),
                               (up.data.parent / "other", up.base, "the port is in use")]:
-        second = up.start(data, base, stdout=subprocess.PIPE)
+        second = up.start(data, base)
         out, _ = second.communicate(timeout=PATIENCE)
         expect(second.returncode, 1, out)
         if words not in out:
@@ -153,7 +115,7 @@ def a_port_or_a_directory_in_use_is_said():
 def another_cluster_file():
     """The directory of a cluster like the one that runs, at other ports, of which nothing runs."""
     directory = pathlib.Path(tempfile.mkdtemp(dir=cluster().directory.name))
-    text, base = (cluster().data / "cluster.toml").read_text(), free_ports(SERVERS)
+    text, base = (cluster().data / "cluster.toml").read_text(), free_ports(cluster().servers)
     text = re.sub(r"127\.0\.0\.1:(\d+)", lambda port: f"127.0.0.1:{int(port.group(1)) - cluster().base + base}", text)
     (directory / "cluster.toml").write_text(re.sub(r'^id = ".*"$', 'id = "c0ffee"', text, flags=re.MULTILINE))
     return directory
@@ -187,7 +149,7 @@ def an_admin_port_in_use_or_an_address_without_port_is_said():
         taken.listen()
         port = taken.getsockname()[1]
         done = subprocess.run([BINARY, "cluster", "up", "dast", "--data", str(cluster().data.parent / "third"), "--base-port",
-                               str(free_ports(SERVERS)), "--admin-port", str(port), "--tpcc-scale", "tiny"],
+                               str(free_ports(cluster().servers)), "--admin-port", str(port), "--tpcc-scale", "tiny"],
                               text=True, capture_output=True, check=False, timeout=PATIENCE)
         expect((done.returncode, f"127.0.0.1:{port} is not free for the admin listener of a node" in done.stderr), (1, True),
                done.stderr)
@@ -205,22 +167,22 @@ def an_admin_port_in_use_or_an_address_without_port_is_said():
 
 @check
 def a_replica_is_killed_and_comes_back():
-    cluster().load(6, lambda: cluster().kill_and_restart(1))
+    cluster().load_meanwhile(6, lambda: cluster().kill_and_restart(1))
 
 
 @check
 def a_coordinator_is_killed_and_comes_back():
     # Clients of a shard take turns with its replicas, so each of them coordinates.
-    cluster().load(6, lambda: cluster().kill_and_restart(6))
+    cluster().load_meanwhile(6, lambda: cluster().kill_and_restart(6))
 
 
 @check
 def a_leading_manager_is_killed_and_comes_back():
     def kill_leader():
-        leader = next(node["number"] for node in cluster().nodes()
+        leader = next(node["number"] for node in cluster().status()
                       if node["region"] == 0 and node["answer"]["notes"]["state"] == "leads")
         cluster().kill_and_restart(leader)
-    cluster().load(6, kill_leader)
+    cluster().load_meanwhile(6, kill_leader)
 
 
 @check
@@ -237,13 +199,13 @@ def every_increment_of_tpc_a_is_in_all_three_tables():
 def every_node_shows_the_cluster_as_the_metrics_of_all_nodes_say():
     # Three nodes are in their second lives by now.
     up = cluster()
-    nodes = up.nodes()
+    nodes = up.status()
     listed = up.run("cluster", "status").stdout
     expect([node["admin"] for node in nodes if node["admin"] not in listed], [], listed)
     before = answered(nodes)
     bench = up.run("bench", "append", "--clients", "8", "--seconds", "2", "--crt-percent", "30", "--warm-up", "0")
     expect(bench.returncode, 0, bench.stdout)
-    page = wait_until_same(Watched(nodes), nodes[-1]["number"])
+    page = wait_until_same(nodes, nodes[-1]["number"])
     expect((page["lacking"], page["own"]), ([], nodes[-1]["number"]))
     for name in ("local", "cross-region"):
         of = [region["classes"][name] for region in page["regions"]]
@@ -255,16 +217,9 @@ def every_node_shows_the_cluster_as_the_metrics_of_all_nodes_say():
     waited = page["regions"][0]["classes"]["local"]["waits"]
     expect(waited.get("ordering gate", 0) > 0, True, f"{waited}")
     expect(all(region["live"] == region["replicas"] == 6 for region in page["regions"]), True, f"{page['regions']}")
-    expect([fetch(f"{node['admin']}/readyz") for node in nodes], ["ready\n"] * SERVERS)
+    expect([fetch(f"{node['admin']}/readyz") for node in nodes], ["ready\n"] * up.servers)
     leaders = {region["leader"] for region in page["regions"]}
     expect({node["number"] for node in nodes if samples(node["admin"]).get("manxdb_dast_leads") == 1.0}, leaders)
-
-
-class Watched:
-    """Nodes as they are now."""
-
-    def __init__(self, nodes):
-        self.nodes = nodes
 
 
 def answered(nodes):
@@ -299,7 +254,7 @@ def a_run_is_drawn_beside_the_simulator_s():
 
 @check
 def a_region_without_a_majority_is_named_and_the_status_fails():
-    nodes = cluster().nodes()
+    nodes = cluster().status()
     fine = cluster().run("cluster", "status")
     expect(fine.returncode, 0, fine.stdout)
     managers = [node for node in nodes if node["role"] == "manager of region 1"]

@@ -31,7 +31,7 @@ for suite in ("curp", "cluster"):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / suite))
 
 from processes import SqlCluster  # noqa: E402
-from regions import RegionCluster, wait_until_same  # noqa: E402
+from regions import RegionCluster, fetch, wait_until_same  # noqa: E402
 
 # Milliseconds that the page believes to have passed: some of its periods.
 BUDGET_MS = 9000
@@ -356,13 +356,6 @@ def over_tls_the_listener_shows_the_certificate_of_mysql_and_takes_no_plain_requ
         expect((done.returncode, "backup 'one' is in" in done.stdout), (0, True), done.stdout + done.stderr)
 
 
-def fetch(address, accept="text/html"):
-    """The text of a page."""
-    request = urllib.request.Request(address, headers={"Accept": accept})
-    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-        return answer.read().decode()
-
-
 def admin_of(cluster, number):
     """Where the admin listener of a node is: at a port of the system's choice, as its log says."""
     return "http://" + re.findall(r"admin=(127\.0\.0\.1:\d+)", (cluster.data_of(number) / "log").read_text())[-1]
@@ -422,7 +415,7 @@ def the_page_of_a_cluster_over_regions_stays_true_while_nodes_die_and_stand_stil
     try:
         cluster.load(3)
         own, replica, manager = 0, 4, 7
-        shown = wait_until_same(cluster, own)
+        shown = wait_until_same(cluster.nodes, own)
         expect((shown["lacking"], len(shown["pairs"]), len(shown["slowest"]) > 2), ([], 2, True))
         address = cluster.nodes[own]["admin"]
         with Page(f"{address}/", height=3000) as page, tempfile.TemporaryDirectory() as scratch:

@@ -3,7 +3,7 @@
 use manxdb_gateway::admin::{Gauge, count, histogram, seconds};
 
 use super::latencies::{BOUNDS_MICROS, Latencies};
-use super::measured::{Class, OfClass, OfLeader, OfManager, OfReplica};
+use super::measured::{Class, OfClass, OfLeader, OfManager, OfPair, OfReplica, Waits};
 use super::{GeoCluster, NodeSeen, Seen};
 
 impl GeoCluster {
@@ -21,6 +21,13 @@ impl GeoCluster {
         gauges.all
     }
 }
+
+/// Times of a class by reason.
+type WaitsOf = fn(&OfClass) -> &Waits;
+/// How many calls of a class.
+type NumberOf = fn(&OfClass) -> u64;
+/// A time of a pair of regions in microseconds, which may be negative; none: it is not known.
+type MicrosOf = fn(&OfPair) -> Option<i64>;
 
 /// Gauges so far; those of one name stand together.
 #[derive(Default)]
@@ -101,7 +108,7 @@ impl Gauges {
         for (class, of) in classes() {
             self.add_quantiles(class, &of.minute);
         }
-        let waits: [(&str, fn(&OfClass) -> &super::measured::Waits); 2] = [
+        let waits: [(&str, WaitsOf); 2] = [
             ("wait_seconds_total", |of| &of.waits),
             ("last_minute_wait_seconds", |of| &of.minute_waits),
         ];
@@ -116,7 +123,7 @@ impl Gauges {
                 }
             }
         }
-        let numbers: [(&str, fn(&OfClass) -> u64); 2] = [
+        let numbers: [(&str, NumberOf); 2] = [
             ("open_transactions", |of| of.open),
             ("given_up_total", |of| of.given_up),
         ];
@@ -187,7 +194,7 @@ impl Gauges {
         if let Some(bound) = leading.bound_micros {
             self.add_own("bound_seconds", &[], signed_seconds(bound));
         }
-        let numbers: [(&str, fn(&super::measured::OfPair) -> Option<i64>); 5] = [
+        let numbers: [(&str, MicrosOf); 5] = [
             ("lead_seconds", |pair| Some(pair.lead)),
             ("mark_told_seconds", |pair| pair.told),
             ("mark_heard_seconds", |pair| pair.heard),
