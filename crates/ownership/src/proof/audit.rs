@@ -205,10 +205,9 @@ pub struct ChainedRecord {
 }
 
 impl ChainedRecord {
-    /// `record`, with what it says or without.
+    /// `record`, with `event`, which is what it says, or without.
     #[must_use]
-    pub fn of(record: &AuditRecord, is_shown: bool) -> Self {
-        let event = record.event().filter(|_| is_shown);
+    pub fn of(record: &AuditRecord, event: Option<AuditEvent>) -> Self {
         let digest = event.is_none().then(|| sha256(&[record.body.as_bytes()]));
         Self {
             seq: record.seq,

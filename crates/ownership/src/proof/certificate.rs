@@ -1,7 +1,7 @@
 //! Certificates. All that one says follows from the audit records in it, so that it can be checked from
 //! them; the signature says whose records they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
@@ -96,8 +96,77 @@ pub struct Signed {
     pub signature: String,
 }
 
-/// A certificate of `request` from all records of an audit; `None` when none is about it, or there are
-/// too many.
+/// All records of an audit, each read once, for as many certificates as are made of them.
+#[derive(Debug)]
+pub struct AuditTrail<'r> {
+    records: &'r [AuditRecord],
+    /// What each of them says; `None` of one that cannot be read.
+    events: Vec<Option<AuditEvent>>,
+}
+
+impl<'r> AuditTrail<'r> {
+    /// Reads all records of an audit.
+    #[must_use]
+    pub fn read(records: &'r [AuditRecord]) -> Self {
+        let events = records.iter().map(AuditRecord::event).collect();
+        Self { records, events }
+    }
+
+    /// Requests that records are about.
+    #[must_use]
+    pub fn requests(&self) -> BTreeSet<u64> {
+        let events = self.events.iter().flatten();
+        events.filter_map(|event| event.request).collect()
+    }
+
+    /// A certificate of `request`; `None` when no record is about it, or there are too many.
+    #[must_use]
+    pub fn issue(&self, request: u64, at: String, key: &ProofKey) -> Option<Certificate> {
+        let is_own = |event: &Option<AuditEvent>| {
+            event
+                .as_ref()
+                .is_some_and(|event| event.request == Some(request))
+        };
+        let first = self.events.iter().position(is_own)?;
+        let mut last = self.events.iter().rposition(is_own)?;
+        // The first rotation behind the last erasure is a fact about it.
+        let rotated = |event: &Option<AuditEvent>| {
+            event
+                .as_ref()
+                .is_some_and(|event| event.kind == AuditKind::Rotated)
+        };
+        let rotation = self
+            .events
+            .iter()
+            .skip(last)
+            .position(rotated)
+            .map(|behind| last + behind);
+        last = rotation.unwrap_or(last);
+        if last - first >= RECORDS_MAX {
+            return None;
+        }
+        let records = self.records.iter().zip(&self.events);
+        let chosen = records.take(last + 1).skip(first);
+        let audit: Vec<ChainedRecord> = chosen
+            .map(|(record, event)| {
+                let is_shown = is_own(event) || rotated(event);
+                ChainedRecord::of(record, event.as_ref().filter(|_| is_shown).cloned())
+            })
+            .collect();
+        let before = match first.checked_sub(1) {
+            None => super::GENESIS.to_string(),
+            Some(before) => self.records.get(before)?.hash.clone(),
+        };
+        let mut certificate = derive(request, audit, before)?;
+        certificate.signed.at = at;
+        certificate.signed.public_key = key.public();
+        certificate.signed.digests = certificate.digests();
+        certificate.signed.signature = key.sign(&certificate.statement());
+        Some(certificate)
+    }
+}
+
+/// A certificate of `request` from all records of an audit, as [`AuditTrail::issue`].
 #[must_use]
 pub fn issue(
     records: &[AuditRecord],
@@ -105,43 +174,7 @@ pub fn issue(
     at: String,
     key: &ProofKey,
 ) -> Option<Certificate> {
-    let events: Vec<Option<AuditEvent>> = records.iter().map(AuditRecord::event).collect();
-    let is_own = |event: &Option<AuditEvent>| {
-        event
-            .as_ref()
-            .is_some_and(|event| event.request == Some(request))
-    };
-    let first = events.iter().position(is_own)?;
-    let mut last = events.iter().rposition(is_own)?;
-    // The first rotation behind the last erasure is a fact about it.
-    let rotated = |event: &Option<AuditEvent>| {
-        event
-            .as_ref()
-            .is_some_and(|event| event.kind == AuditKind::Rotated)
-    };
-    let rotation = events
-        .iter()
-        .skip(last)
-        .position(rotated)
-        .map(|behind| last + behind);
-    last = rotation.unwrap_or(last);
-    if last - first >= RECORDS_MAX {
-        return None;
-    }
-    let chosen = records.iter().zip(&events).take(last + 1).skip(first);
-    let audit: Vec<ChainedRecord> = chosen
-        .map(|(record, event)| ChainedRecord::of(record, is_own(event) || rotated(event)))
-        .collect();
-    let before = match first.checked_sub(1) {
-        None => super::GENESIS.to_string(),
-        Some(before) => records.get(before)?.hash.clone(),
-    };
-    let mut certificate = derive(request, audit, before)?;
-    certificate.signed.at = at;
-    certificate.signed.public_key = key.public();
-    certificate.signed.digests = certificate.digests();
-    certificate.signed.signature = key.sign(&certificate.statement());
-    Some(certificate)
+    AuditTrail::read(records).issue(request, at, key)
 }
 
 /// What records say of a request, unsigned; `None` when they do not say who asked.

@@ -22,7 +22,7 @@ use aws_lc_rs::hmac;
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 
 pub use audit::{AuditEvent, AuditKind, AuditRecord, ChainedRecord, CountedRows, GENESIS};
-pub use certificate::{Certificate, KeyFacts, Times, issue};
+pub use certificate::{AuditTrail, Certificate, KeyFacts, Times, issue};
 pub use verify::{Verified, verify};
 
 /// Bytes of the secret that signing and hashing of people rest on.

@@ -1,5 +1,7 @@
+use std::collections::BTreeSet;
+
 use super::audit::{AuditEvent, AuditKind, AuditRecord, CountedRows, GENESIS};
-use super::certificate::{Certificate, issue};
+use super::certificate::{AuditTrail, Certificate, issue};
 use super::verify::verify;
 use super::{ProofKey, SEED_BYTES, from_lower_hex};
 
@@ -95,6 +97,24 @@ fn a_certificate_follows_from_its_records_and_tells_nothing_of_others() {
     assert!(text.contains("ticket 7") && !text.contains("ticket 6") && !text.contains("ticket 8"));
     assert_eq!(verify(&text, Some(&key(1).public())).problems, [""; 0]);
     assert_eq!(issue(&chain(), 9, String::new(), &key(1)), None);
+}
+
+#[test]
+fn one_reading_of_the_records_serves_all_certificates() {
+    let mut records = chain();
+    let body = &mut records[2].body;
+    body.truncate(body.len() / 2);
+    let trail = AuditTrail::read(&records);
+    assert_eq!(trail.requests(), BTreeSet::from([6, 7, 8]));
+    for request in 6..10 {
+        let at = "2024-02-04T00:00:00Z".to_string();
+        let alone = issue(&records, request, at.clone(), &key(1));
+        assert_eq!(alone.is_some(), request < 9, "{request}");
+        assert_eq!(trail.issue(request, at, &key(1)), alone, "{request}");
+    }
+    // One that cannot be read is there by its hash.
+    let seven = trail.issue(7, String::new(), &key(1)).unwrap();
+    assert!(seven.audit[1].event.is_none() && seven.audit[1].digest.is_some());
 }
 
 #[test]

@@ -25,6 +25,9 @@ pub(crate) struct HeldRow<'a> {
     pub is_kept: bool,
 }
 
+/// For each column of a table, its place in the rows that a view holds.
+type Places = Vec<Option<usize>>;
+
 /// Takes a row.
 pub(crate) type EachHeld<'e> = dyn FnMut(&HeldRow<'_>) + 'e;
 
@@ -43,19 +46,28 @@ impl Views {
 impl Maintained {
     /// Columns, by position, whose values the view has of each row of one of its tables.
     pub(crate) fn known_columns(&self, held: &HeldTable) -> Vec<bool> {
+        self.places(held).iter().map(Option::is_some).collect()
+    }
+
+    /// For each column of one of its tables, by position, its place in the rows that are held; `None`: they do
+    /// not have it.
+    fn places(&self, held: &HeldTable) -> Places {
         let Some(grouping) = &self.shape.grouping else {
-            return held.wanted.clone();
+            let columns = held.slots.clone().zip(&held.wanted);
+            return columns
+                .map(|(slot, wanted)| wanted.then_some(slot))
+                .collect();
         };
-        let mut known = vec![false; held.wanted.len()];
-        for key in &grouping.keys {
+        let mut places = vec![None; held.wanted.len()];
+        for (place, key) in grouping.keys.iter().enumerate() {
             if let ExprKind::Column(slot) = key.kind
                 && held.slots.contains(&slot)
-                && let Some(known) = known.get_mut(slot - held.slots.start)
+                && let Some(to) = places.get_mut(slot - held.slots.start)
             {
-                *known = true;
+                *to = Some(place);
             }
         }
-        known
+        places
     }
 
     /// Shows `each` the rows of all its tables that it holds.
@@ -63,55 +75,15 @@ impl Maintained {
     /// # Errors
     /// 1105 when what is held cannot be read back, which is a defect.
     pub(crate) fn for_each_row(&self, each: &mut EachHeld<'_>) -> SqlResult<()> {
+        let tables = self.shape.tables.iter();
+        let tables: Vec<Places> = tables.map(|held| self.places(held)).collect();
         let mut result = Ok(());
         self.keys.for_each_key(&mut |held| {
             if result.is_ok() {
-                result = self.rows_of_key(&held, each);
+                result = rows_of_key(&tables, &held, each);
             }
         });
         result
-    }
-
-    fn rows_of_key(&self, held: &HeldKey<'_, Held>, each: &mut EachHeld<'_>) -> SqlResult<()> {
-        for row in held.contents.map(Held::rows).transpose()?.iter().flatten() {
-            self.parts(held.key, row, false, each);
-        }
-        for change in held.changes.iter().copied().flatten() {
-            self.parts(held.key, &change.row, true, each);
-        }
-        Ok(())
-    }
-
-    /// What a row that is held has of the rows of each table.
-    fn parts(&self, key: &[u8], row: &[Value], is_kept: bool, each: &mut EachHeld<'_>) {
-        for (table, held) in self.shape.tables.iter().enumerate() {
-            let mut values = vec![None; held.wanted.len()];
-            match &self.shape.grouping {
-                None => {
-                    let own = row.get(held.slots.clone()).unwrap_or_default();
-                    let known = values.iter_mut().zip(own).zip(&held.wanted);
-                    for ((to, value), _) in known.filter(|(_, wanted)| **wanted) {
-                        *to = Some(value.clone());
-                    }
-                }
-                Some(grouping) => {
-                    for (expr, value) in grouping.keys.iter().zip(row) {
-                        if let ExprKind::Column(slot) = expr.kind
-                            && held.slots.contains(&slot)
-                            && let Some(to) = values.get_mut(slot - held.slots.start)
-                        {
-                            *to = Some(value.clone());
-                        }
-                    }
-                }
-            }
-            each(&HeldRow {
-                key,
-                table,
-                values: &values,
-                is_kept,
-            });
-        }
     }
 
     /// Keys that are filled.
@@ -122,5 +94,34 @@ impl Maintained {
     /// Lets go of all keys; readers fill them again.
     pub(crate) fn drop_keys(&self) {
         self.keys.empty(Version::ZERO);
+    }
+}
+
+/// Shows `each` what is held under one key, of tables whose columns are at these places.
+fn rows_of_key(
+    tables: &[Places],
+    held: &HeldKey<'_, Held>,
+    each: &mut EachHeld<'_>,
+) -> SqlResult<()> {
+    for row in held.contents.map(Held::rows).transpose()?.iter().flatten() {
+        parts(tables, (held.key, row), false, each);
+    }
+    for change in held.changes.iter().copied().flatten() {
+        parts(tables, (held.key, &change.row), true, each);
+    }
+    Ok(())
+}
+
+/// What a row that is held under a key has of the rows of each table.
+fn parts(tables: &[Places], (key, row): (&[u8], &[Value]), is_kept: bool, each: &mut EachHeld<'_>) {
+    for (table, places) in tables.iter().enumerate() {
+        let values = places.iter().map(|place| row.get((*place)?).cloned());
+        let values: Vec<Option<Value>> = values.collect();
+        each(&HeldRow {
+            key,
+            table,
+            values: &values,
+            is_kept,
+        });
     }
 }

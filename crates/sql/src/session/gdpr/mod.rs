@@ -142,15 +142,20 @@ fn person<'a>(
             .tables()
             .filter(|table| table.is_subject && here(&table.name));
         let people: Vec<&str> = people.map(|table| table.name.name.as_str()).collect();
-        unknown(format!(
-            "'{name}' is no table of people; those of '{database}' are: {}",
-            if people.is_empty() {
-                "none".to_string()
-            } else {
-                people.join(", ")
-            }
-        ))
+        no_kind(name, &format!("of '{database}'"), &people)
     })
+}
+
+/// 51004: `name` is no table of people; `known` are those there are `which`, such as "of 'd'".
+fn no_kind(name: &str, which: &str, known: &[&str]) -> SqlError {
+    let known = if known.is_empty() {
+        "none".to_string()
+    } else {
+        known.join(", ")
+    };
+    unknown(format!(
+        "'{name}' is no table of people; those {which} are: {known}"
+    ))
 }
 
 /// 51004: a kind or an id that is not there.

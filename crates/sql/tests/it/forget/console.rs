@@ -152,7 +152,7 @@ fn who_may_see_people_sees_keys_only_of_tables_it_may_read() {
     assert_eq!(rows(&without), rows(&all));
     assert_eq!(rows(&half), rows(&all));
     assert!(!format!("{without:?}").contains("id ="), "{without:?}");
-    assert!(format!("{:?}", half).contains("id = 12"));
+    assert!(format!("{half:?}").contains("id = 12"));
     assert_eq!(half.person.key, None);
     let other = instance.person_tree("dpo@%", "e.people", "1");
     let error = other.expect_err("it may not see that database");

@@ -1,9 +1,8 @@
 //! Certificates of requests, each made and verified when it is asked for.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use manxdb_ownership::proof::{AuditRecord, Certificate, issue, verify};
+use manxdb_ownership::proof::{AuditRecord, AuditTrail, Certificate, verify};
 
 use super::may_see;
 use crate::error::SqlResult;
@@ -46,13 +45,10 @@ impl Instance {
     pub fn certificates(self: &Arc<Self>, identity: &str) -> SqlResult<Vec<CertificateOverview>> {
         let session = self.asked_by(identity)?;
         let records = self.audit_records()?;
-        let requests: BTreeSet<u64> = records
-            .iter()
-            .filter_map(|record| record.event()?.request)
-            .collect();
+        let trail = AuditTrail::read(&records);
         let mut listed = Vec::new();
-        for request in requests.into_iter().rev() {
-            let certificate = self.certificate_from(&session, &records, request)?;
+        for request in trail.requests().into_iter().rev() {
+            let certificate = self.certificate_from(&session, &trail, request)?;
             if let Some(certificate) = certificate {
                 listed.push(overview_of(&certificate));
             }
@@ -70,7 +66,8 @@ impl Instance {
     pub fn certificate(self: &Arc<Self>, identity: &str, request: u64) -> SqlResult<String> {
         let session = self.asked_by(identity)?;
         let records = self.audit_records()?;
-        let certificate = self.certificate_from(&session, &records, request)?;
+        let trail = AuditTrail::read(&records);
+        let certificate = self.certificate_from(&session, &trail, request)?;
         let certificate = certificate.ok_or_else(|| {
             unknown(format!(
                 "there is no request {request} whose certificate you may see"
@@ -88,11 +85,11 @@ impl Instance {
     fn certificate_from(
         &self,
         session: &Session,
-        records: &[AuditRecord],
+        trail: &AuditTrail<'_>,
         request: u64,
     ) -> SqlResult<Option<Certificate>> {
         let key = self.proof_key()?;
-        let certificate = issue(records, request, self.audit_time(), &key);
+        let certificate = trail.issue(request, self.audit_time(), &key);
         Ok(certificate.filter(|certificate| may_see(session, &certificate.database)))
     }
 }

@@ -13,8 +13,6 @@ pub(super) mod tree;
 
 use std::sync::Arc;
 
-use manxdb_ownership::OwnershipGraph;
-
 use crate::catalog::{Catalog, Table};
 use crate::error::{SqlError, SqlResult};
 use crate::session::accounts::{Privileges, access};
@@ -29,18 +27,11 @@ fn may_see(session: &Session, database: &str) -> bool {
 }
 
 /// Tables of people that an account may see, by `database.table`.
-fn kinds_of<'a>(
-    session: &Session,
-    catalog: &'a Catalog,
-    graph: &OwnershipGraph,
-) -> Vec<(String, &'a Arc<Table>)> {
-    let people = graph.tables().filter(|table| table.is_subject);
-    let tables = people.filter_map(|people| {
-        let name = &people.name;
-        catalog.table(&name.database, &name.name).ok()
-    });
+fn kinds_of<'a>(session: &Session, catalog: &'a Catalog) -> Vec<(String, &'a Arc<Table>)> {
+    let databases = catalog.stored().databases.values();
+    let tables = databases.flat_map(|database| database.tables.values());
     let mut kinds: Vec<_> = tables
-        .filter(|table| may_see(session, &table.database))
+        .filter(|table| table.data_subject && may_see(session, &table.database))
         .map(|table| (format!("{}.{}", table.database, table.name), table))
         .collect();
     kinds.sort_by(|one, other| one.0.cmp(&other.0));

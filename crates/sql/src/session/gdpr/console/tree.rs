@@ -12,7 +12,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::session::accounts::{Privileges, access};
 use crate::session::gdpr::forget::Forgotten;
 use crate::session::gdpr::walk::Walk;
-use crate::session::gdpr::{shown, unknown};
+use crate::session::gdpr::{no_kind, shown, unknown};
 use crate::session::instance::Instance;
 use crate::session::session::Session;
 use crate::types::Value;
@@ -87,8 +87,7 @@ impl Instance {
     pub fn kinds_of_people(self: &Arc<Self>, identity: &str) -> SqlResult<Vec<String>> {
         let session = self.asked_by(identity)?;
         let catalog = self.store.current();
-        let graph = ownership::graph(&catalog, None);
-        let kinds = kinds_of(&session, &catalog, &graph);
+        let kinds = kinds_of(&session, &catalog);
         Ok(kinds.into_iter().map(|(name, _)| name).collect())
     }
 
@@ -105,19 +104,12 @@ impl Instance {
     ) -> SqlResult<PersonTree> {
         let mut session = self.asked_by(identity)?;
         let catalog = self.store.current();
-        let graph = ownership::graph(&catalog, None);
-        let kinds = kinds_of(&session, &catalog, &graph);
+        let kinds = kinds_of(&session, &catalog);
         let Some((_, table)) = kinds.iter().find(|(name, _)| name == kind) else {
             let known: Vec<&str> = kinds.iter().map(|(name, _)| name.as_str()).collect();
-            let known = if known.is_empty() {
-                "none".to_string()
-            } else {
-                known.join(", ")
-            };
-            let text =
-                format!("'{kind}' is no table of people; those that you may see are: {known}");
-            return Err(unknown(text));
+            return Err(no_kind(kind, "that you may see", &known));
         };
+        let graph = ownership::graph(&catalog, None);
         let id = session.typed_id(table, parts_of(table, id)?)?;
         let whom = Forgotten::named(table, id, identity);
         let mut walk = session.forget_walk(&catalog, &graph, false, ROWS_MAX);

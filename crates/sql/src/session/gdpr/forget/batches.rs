@@ -59,8 +59,8 @@ impl Session {
             if !walk.is_over() {
                 found?;
             }
-            refuse_held(&session.what_keeps(&walk)?, whom)?;
             let (table, suffix) = session.person_key(&walk)?;
+            refuse_held(&session.kept_of(table, &suffix)?, whom)?;
             let txn = session.open_transaction()?;
             if let SubjectState::Forgetting(number) = subjects::state(txn, table, &suffix)? {
                 // One that waited goes on.

@@ -2,7 +2,7 @@
 
 use manxdb_ownership::proof::{AuditEvent, AuditKind};
 
-use super::{Forgotten, refused};
+use super::{Forgotten, refuse_held, refused};
 use crate::catalog::TableId;
 use crate::error::SqlResult;
 use crate::parser::GdprUndo;
@@ -60,17 +60,7 @@ impl Session {
                 SubjectState::Forgotten(number) => Some(number),
                 SubjectState::Live => None,
             };
-            let subject = subjects::hash(&person.suffix);
-            let holds = waiting::holds(txn)?;
-            let held = holds.iter().find(|(_, hold)| {
-                (hold.kind_id, hold.subject) == (person.table.0, subject) && hold.table.is_none()
-            });
-            if let Some((number, hold)) = held {
-                return Err(refused(format!(
-                    "'{}' {} is held by hold {number} ({}): nothing is changed. GDPR RELEASE ends a hold",
-                    hold.kind, hold.shown, hold.reason
-                )));
-            }
+            refuse_held(&session.kept_of(person.table, &person.suffix)?, whom)?;
             let number = subjects::next_request(txn)?;
             let request = session.new_request(person.table.0, whom, &person.suffix);
             let due = request.asked_at_micros.saturating_add(span);

@@ -90,6 +90,15 @@ impl Session {
         })
     }
 
+    /// Holds on the person with this key, on all rows or on those of a table, by number, in the open
+    /// transaction.
+    pub(super) fn holds_of(&self, table: TableId, suffix: &[u8]) -> SqlResult<Vec<(u64, Hold)>> {
+        let subject = subjects::hash(suffix);
+        let mut holds = waiting::holds(self.open_transaction()?)?;
+        holds.retain(|(_, hold)| (hold.kind_id, hold.subject) == (table.0, subject));
+        Ok(holds)
+    }
+
     /// `GDPR HOLD kind id [ON table] REASON '…'`.
     ///
     /// # Errors
@@ -195,13 +204,9 @@ impl Session {
         self.commit()?;
         let (released, waits) = self.in_forgetting(&mut |session| {
             let person = session.key_of_person(&whom)?;
-            let subject = subjects::hash(&person.suffix);
             let txn = session.open_transaction()?;
-            let mut holds = waiting::holds(txn)?;
-            holds.retain(|(_, hold)| {
-                let is_on = on.is_none() || hold.table == on;
-                (hold.kind_id, hold.subject) == (person.table.0, subject) && is_on
-            });
+            let mut holds = session.holds_of(person.table, &person.suffix)?;
+            holds.retain(|(_, hold)| on.is_none() || hold.table == on);
             if holds.is_empty() {
                 let (kind, id) = (&whom.table, super::super::shown(&whom.id));
                 let text = format!(

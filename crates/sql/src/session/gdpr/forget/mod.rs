@@ -28,7 +28,7 @@ use manxdb_txn::{IsolationLevel, Transaction, TxnError};
 
 use super::walk::{Walk, WalkOptions};
 use super::{person, unknown};
-use crate::catalog::{Catalog, Table, ownership};
+use crate::catalog::{Catalog, Table, TableId, ownership};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::GdprForget;
 use crate::session::ResultSink;
@@ -148,19 +148,17 @@ impl Session {
             Err(error) if error.code == 51004 => Err(self.unknown_person(walk, table, whom, error)),
             Err(error) => Err(error),
             Ok(()) => {
-                let kept = self.what_keeps(walk)?;
+                let (table, suffix) = self.person_key(walk)?;
+                let kept = self.kept_of(table, &suffix)?;
                 refuse_held(&kept, whom)?;
                 ForgetPlanner::new(walk, self).keeping(kept).plan()
             }
         }
     }
 
-    /// What keeps rows of the person whose walk this is.
-    fn what_keeps(&self, walk: &Walk<'_>) -> SqlResult<Kept> {
-        let (table, suffix) = self.person_key(walk)?;
-        let subject = subjects::hash(&suffix);
-        let mut holds = waiting::holds(self.open_transaction()?)?;
-        holds.retain(|(_, hold)| (hold.kind_id, hold.subject) == (table.0, subject));
+    /// What keeps rows of the person with this key, in the open transaction.
+    fn kept_of(&self, table: TableId, suffix: &[u8]) -> SqlResult<Kept> {
+        let mut holds = self.holds_of(table, suffix)?;
         if is_planted(OwnershipMutant::IgnoredHold) {
             holds.clear();
         }
@@ -447,7 +445,7 @@ impl Session {
     }
 
     /// The table and key suffix of the person whose walk this is.
-    fn person_key(&self, walk: &Walk<'_>) -> SqlResult<(crate::catalog::TableId, Vec<u8>)> {
+    fn person_key(&self, walk: &Walk<'_>) -> SqlResult<(TableId, Vec<u8>)> {
         let lost = || SqlError::internal("a person without a key");
         let person = *walk.order().first().ok_or_else(lost)?;
         let found = walk.found(person.0)?;

@@ -34,6 +34,14 @@ enum Mark {
 /// A row by the key of the view that it is held under, the number of its table and its key suffix.
 type HeldPlace = (Vec<u8>, usize, Vec<u8>);
 
+/// The row of a table, NULL where the view does not know a column.
+fn row_of(held: &HeldRow<'_>) -> Row {
+    let values = held.values.iter();
+    values
+        .map(|value| value.clone().unwrap_or(Value::Null))
+        .collect()
+}
+
 impl Session {
     /// Views over tables of the person, and of what is theirs.
     pub(super) fn views_left(&self, search: &mut Search<'_>) -> SqlResult<()> {
@@ -153,11 +161,7 @@ impl Search<'_> {
     }
 
     fn is_named(&self, table: &Table, held: &HeldRow<'_>) -> bool {
-        let row: Row = held
-            .values
-            .iter()
-            .map(|value| value.clone().unwrap_or(Value::Null))
-            .collect();
+        let row = row_of(held);
         let suffix = Some(&self.suffix);
         if table.id == self.person.id {
             return self.suffix_in(table, &row).as_ref() == suffix;
@@ -183,12 +187,7 @@ impl Search<'_> {
             let Some(own) = view.shape.tables.get(held.table).filter(|_| is_told) else {
                 return;
             };
-            let row: Row = held
-                .values
-                .iter()
-                .map(|value| value.clone().unwrap_or(Value::Null))
-                .collect();
-            if let Some(suffix) = self.suffix_in(&own.table, &row) {
+            if let Some(suffix) = self.suffix_in(&own.table, &row_of(held)) {
                 places.insert((held.key.to_vec(), held.table, suffix));
             }
         })?;
