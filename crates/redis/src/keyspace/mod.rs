@@ -65,6 +65,8 @@ pub struct Keyspace {
     /// What the command touched, and other rows it wrote.
     touched: Vec<Touched>,
     written: Vec<RowWrite>,
+    /// Whether the command did more than remove keys whose time is over.
+    has_changed: bool,
     expiring: Expiring,
     /// Bytes taken, roughly; and how many values are only in the store.
     memory: usize,
@@ -113,6 +115,7 @@ impl Keyspace {
             reserved: 0,
             touched: Vec::new(),
             written: Vec::new(),
+            has_changed: false,
             expiring: Expiring::default(),
             memory: 0,
             cold: 0,
@@ -151,8 +154,7 @@ impl Keyspace {
         let now = self.now;
         let place = self.databases[db].entries.get_index_of(key)?;
         if self.databases[db].entries[place].is_over(now) {
-            self.statistics.expired += 1;
-            self.remove(db, key);
+            self.expire(db, key);
             return None;
         }
         Some(place)
@@ -253,6 +255,7 @@ impl Keyspace {
 
     /// As [`Keyspace::touch`], where it was found.
     pub(crate) fn touch_at(&mut self, db: usize, key: &[u8], place: usize) {
+        self.has_changed = true;
         let row = rows::meta_key(db, self.databases[db].epoch, key);
         if self.touched.last().is_none_or(|last| last.row != row) {
             self.touched.push(Touched { row, place });
@@ -278,11 +281,18 @@ impl Keyspace {
             };
             let entry = self.databases[db].entries.get(&key);
             if entry.is_some_and(|entry| entry.expires == at) {
-                self.statistics.expired += 1;
-                self.remove(db, &key);
+                self.expire(db, &key);
             }
         }
         true
+    }
+
+    /// Removes a key whose time is over.
+    fn expire(&mut self, db: usize, key: &[u8]) {
+        self.statistics.expired += 1;
+        let has_changed = self.has_changed;
+        self.remove(db, key);
+        self.has_changed = has_changed;
     }
 
     /// No key has an expiry at or before this time, in milliseconds since 1970: what had one was
@@ -322,6 +332,7 @@ impl Keyspace {
 
     /// Removes all keys of a database, at once and in the store too.
     pub fn flush(&mut self, db: usize) {
+        self.has_changed = true;
         let database = &mut self.databases[db];
         let before = database.epoch;
         database.epoch = database.epoch.wrapping_add(1);
@@ -394,6 +405,7 @@ impl Keyspace {
 
     /// As [`Keyspace::finish`], behind what `effects` has.
     pub(crate) fn finish_into(&mut self, effects: &mut Effects) {
+        let before = effects.rows.len();
         // Those on the way, garbage and the like, then those of keys.
         effects.rows.append(&mut self.written);
         let mut touched = std::mem::take(&mut self.touched);
@@ -403,6 +415,9 @@ impl Keyspace {
         effects.rows.append(&mut self.written);
         // Its memory is used again.
         self.touched = touched;
+        if !std::mem::take(&mut self.has_changed) {
+            effects.expired += effects.rows.len() - before;
+        }
     }
 
     fn write_rows(&mut self, touched: Touched, effects: &mut Effects) {

@@ -28,7 +28,8 @@ use crate::spec::{CommandSpec, Flags, Run};
 pub struct Handled {
     /// The reply, [`Reply::Later`] when none is sent now.
     pub reply: Reply,
-    /// What was written. The reply leaves when the store has it.
+    /// What was written. The reply leaves when the store has it, if it has changes
+    /// ([`Effects::has_changes`]).
     pub effects: Effects,
 }
 
