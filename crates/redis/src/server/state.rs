@@ -246,13 +246,10 @@ impl Server {
         effects: &mut Effects,
         host: &mut dyn ScriptHost,
     ) -> Reply {
-        let spec = match table::admit(command) {
+        let spec = match self.admitted(id, command) {
             Ok(spec) => spec,
-            Err(refused) => return self.refuse(id, refused),
+            Err(refused) => return refused,
         };
-        if let Err(refused) = self.check(id, spec, command) {
-            return self.refuse(id, refused);
-        }
         let Some(client) = self.clients.get_mut(&id) else {
             return Reply::Later;
         };
@@ -269,6 +266,19 @@ impl Server {
             self.wait(id, spec, command, stamp);
         }
         reply
+    }
+
+    /// What is declared of a command that a connection may run now; otherwise its reply.
+    pub(super) fn admitted(
+        &mut self,
+        id: ClientId,
+        command: &Command,
+    ) -> Result<&'static CommandSpec, Reply> {
+        let admitted = table::admit(command).and_then(|spec| {
+            self.check(id, spec, command)?;
+            Ok(spec)
+        });
+        admitted.map_err(|refused| self.refuse(id, refused))
     }
 
     /// An error; between MULTI and EXEC it breaks the transaction.
