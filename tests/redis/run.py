@@ -182,7 +182,10 @@ def corners(ours, theirs):
                 if command.startswith(">"):
                     # It waits before the next one runs.
                     beside.send(words[0][1:], *words[1:])
+                    deadline = time.monotonic() + 20
                     while b"blocked_clients:1\r\n" not in server.call("INFO", "clients"):
+                        if time.monotonic() > deadline:
+                            return f"{line}: {command} does not wait"
                         time.sleep(0.01)
                     continue
                 ordered = words[0].endswith("SCANNED")
