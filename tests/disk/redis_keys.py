@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "redis"))
 
-from resp import Link, ReplyError
+from resp import Link, ReplyError, info
 
 PASSWORD = "secret"
 # How the error of a write ends that met the full disk itself; its connection ends then.
@@ -55,8 +55,7 @@ class Keys:
 
     def numbers(self):
         """Counts that INFO tells."""
-        lines = self.link.call("INFO").decode().split("\r\n")
-        return {name: int(value) for name, _, value in (line.partition(":") for line in lines) if value.isdigit()}
+        return {name: int(value) for name, value in info(self.link).items() if value.isdigit()}
 
     def check(self, is_complete=True):
         """Every acknowledged key is there and whole, and no other that was refused."""
