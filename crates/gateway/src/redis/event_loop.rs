@@ -370,6 +370,7 @@ impl EventLoop {
         let reply = server.handle_into(id, command, stamp, &mut host, effects);
         self.is_abandoned |= host.is_abandoned;
         if self.is_abandoned {
+            self.effects = Effects::default();
             return;
         }
         let start = connection.out().len();

@@ -48,12 +48,9 @@ struct Database {
 struct Touched {
     /// The key of its row.
     row: Vec<u8>,
-    /// Where it was in the order of keys, which a removal changes.
-    place: usize,
+    /// Where it was in the order of keys, which a removal changes; `None` when nobody looked.
+    place: Option<usize>,
 }
-
-/// A place that no key has.
-const NOWHERE: usize = usize::MAX;
 
 /// All databases.
 #[derive(Debug)]
@@ -250,11 +247,15 @@ impl Keyspace {
 
     /// Says that `key` was changed by the running command.
     pub fn touch(&mut self, db: usize, key: &[u8]) {
-        self.touch_at(db, key, NOWHERE);
+        self.note_touched(db, key, None);
     }
 
     /// As [`Keyspace::touch`], where it was found.
     pub(crate) fn touch_at(&mut self, db: usize, key: &[u8], place: usize) {
+        self.note_touched(db, key, Some(place));
+    }
+
+    fn note_touched(&mut self, db: usize, key: &[u8], place: Option<usize>) {
         self.has_changed = true;
         let row = rows::meta_key(db, self.databases[db].epoch, key);
         if self.touched.last().is_none_or(|last| last.row != row) {
@@ -426,15 +427,12 @@ impl Keyspace {
             return;
         };
         let entries = &self.databases[db].entries;
-        let is_there = entries
-            .get_index(place)
-            .is_some_and(|(found, _)| **found == *key);
-        let place = if is_there {
-            Some(place)
-        } else {
-            entries.get_index_of(key)
+        let is_there = |place: &usize| {
+            let found = entries.get_index(*place);
+            found.is_some_and(|(found, _)| **found == *key)
         };
-        let Some(place) = place else {
+        let place = place.filter(is_there);
+        let Some(place) = place.or_else(|| entries.get_index_of(key)) else {
             return self.write_removal(row, effects);
         };
         if entries[place].value.is_empty_collection() {

@@ -205,7 +205,8 @@ impl Server {
         Handled { reply, effects }
     }
 
-    /// As [`Server::handle_in`]; what was written comes behind what `effects` has.
+    /// As [`Server::handle_in`]; what was written comes into `effects`, which are empty and keep their
+    /// memory.
     pub fn handle_into(
         &mut self,
         id: ClientId,
@@ -215,11 +216,11 @@ impl Server {
         effects: &mut Effects,
     ) -> Reply {
         self.commands += 1;
-        let before = effects.rows.len();
+        assert!(effects.is_empty(), "the command before has its rows here");
         let reply = self.admit_and_run(id, command, stamp, effects, host);
         self.errors += u64::from(reply.is_error());
         let reply = self.by_reply_mode(id, reply);
-        self.after(effects, before, stamp);
+        self.after(effects, stamp);
         reply
     }
 
@@ -403,7 +404,7 @@ impl Server {
         self.keyspace.begin(stamp);
         self.keyspace.expire_due(EXPIRED_AT_ONCE);
         let mut effects = self.keyspace.finish();
-        self.after(&mut effects, 0, stamp);
+        self.after(&mut effects, stamp);
         for (id, reply) in self.waiting.due(stamp.now_millis) {
             self.answer_waiting(id, reply);
         }
@@ -421,7 +422,7 @@ impl Server {
         Ok(match key {
             Some(key) if !self.waiting.is_empty() => {
                 let mut effects = self.serve_waiting(&key, stamp);
-                self.after(&mut effects, 0, stamp);
+                self.after(&mut effects, stamp);
                 effects
             }
             _ => Effects::default(),
