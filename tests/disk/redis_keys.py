@@ -3,11 +3,12 @@ the server acknowledged."""
 
 import os
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "redis"))
 
-from resp import Link, ReplyError
+from resp import Link, ReplyError, info
 
 PASSWORD = "secret"
 # How the error of a write ends that met the full disk itself; its connection ends then.
@@ -54,8 +55,7 @@ class Keys:
 
     def numbers(self):
         """Counts that INFO tells."""
-        lines = self.link.call("INFO").decode().split("\r\n")
-        return {name: int(value) for name, _, value in (line.partition(":") for line in lines) if value.isdigit()}
+        return {name: int(value) for name, value in info(self.link).items() if value.isdigit()}
 
     def check(self, is_complete=True):
         """Every acknowledged key is there and whole, and no other that was refused."""
@@ -86,11 +86,41 @@ def until_refused(disk, keys, first):
     return number
 
 
+# Milliseconds between the times at which keys of `expiring` expire.
+EXPIRY_STEP_MILLIS = 50
+
+
+def expiring(keys):
+    """Keys that expire one after the other during two minutes; their names."""
+    names = [f"expiring{number}" for number in range(120_000 // EXPIRY_STEP_MILLIS)]
+    for number, name in enumerate(names, 1):
+        keys.link.send("SET", name, "x", "PX", EXPIRY_STEP_MILLIS * number)
+    assert {keys.link.read() for _ in names} == {"OK"}
+    return names
+
+
+def check_reads(keys, names):
+    """Reads that find an expired key, and waits that end, are answered with nothing: what the server removes meanwhile need
+    not be in the log for that."""
+    gone, deadline = [], time.monotonic() + 3
+    while time.monotonic() < deadline or len(gone) < 2:
+        for name in names:
+            keys.link.send("GET", name)
+        found = [keys.link.read() for _ in names]
+        wrong = [reply for reply in found if reply not in (b"x", None)]
+        assert not wrong, f"a read is answered with {wrong[0]!r}"
+        gone.append(found.count(None))
+        reply = keys.link.call("XREAD", "BLOCK", 10, "STREAMS", "nothing", 0)
+        assert reply is None, f"a wait ends with {reply!r}"
+    assert gone[0] < gone[-1], f"no key of {len(names)} expired meanwhile: {gone}"
+
+
 def full(disk, server, content):
     """A full disk: writes are refused, reads are served, and writes go on when there is space."""
     keys = Keys(server, content, 50_000)
     # More than the 16 MiB of memory that the server has for values.
     assert all(keys.write(number) is None for number in range(400))
+    names = expiring(keys)
     number = until_refused(disk, keys, 1_000)
     before = keys.numbers()
     keys.check()
@@ -99,6 +129,7 @@ def full(disk, server, content):
     loaded, evicted = (after[name] - before[name] for name in ("values_loaded", "values_evicted"))
     assert loaded >= 200 and evicted >= 200, f"{loaded} values were read and {evicted} left memory while the disk was full"
     assert after["used_memory"] < 20 << 20, f"{after['used_memory']} bytes of memory are used"
+    check_reads(keys, names)
     said = server.wait_page("/healthz", lambda page: "only to read" in page, "that writes are refused")
     assert "o space left" in said, said
     assert "manxdb_redis_writes_refused 1" in server.page("/metrics")

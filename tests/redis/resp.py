@@ -53,3 +53,9 @@ class Link:
         """Ends."""
         self.file.close()
         self.socket.close()
+
+
+def info(link, *sections):
+    """What INFO tells, all of it or these sections: texts by name."""
+    lines = link.call("INFO", *sections).decode().split("\r\n")
+    return dict(line.split(":", 1) for line in lines if ":" in line)

@@ -21,7 +21,7 @@ import urllib.request
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import commands
-from resp import Link, ReplyError
+from resp import Link, ReplyError, info
 
 
 # What a transaction writes, as one script.
@@ -182,7 +182,10 @@ def corners(ours, theirs):
                 if command.startswith(">"):
                     # It waits before the next one runs.
                     beside.send(words[0][1:], *words[1:])
-                    while b"blocked_clients:1\r\n" not in server.call("INFO", "clients"):
+                    deadline = time.monotonic() + 20
+                    while info(server, "clients")["blocked_clients"] != "1":
+                        if time.monotonic() > deadline:
+                            return f"{line}: {command} does not wait"
                         time.sleep(0.01)
                     continue
                 ordered = words[0].endswith("SCANNED")
@@ -340,21 +343,18 @@ def larger_than_memory(data, seed):
                 worker.join()
             if problems:
                 return f"{len(problems)} in {run.__name__}: {problems[0]}"
-        def told():
-            return dict(line.split(":", 1) for line in links[0].call("INFO").decode().split("\r\n") if ":" in line)
-
         # What replaces a value that left memory does not read it, but where it gives it back.
-        before = told()
+        before = info(links[0])
         replaced = [["SET", f"s{number}", half] for number in range(0, 4000, 8)] + [["SET", f"h{number}", half, "KEEPTTL"] for number in range(1, 4000, 8)]
         if set(sent(links[0], replaced)) != {"OK"}:
             return "a SET of what left memory was refused"
-        info = told()
-        loaded, cold = int(info["values_loaded"]) - int(before["values_loaded"]), int(before["keys_not_in_memory"])
+        after = info(links[0])
+        loaded, cold = int(after["values_loaded"]) - int(before["values_loaded"]), int(before["keys_not_in_memory"])
         if loaded or cold < 2500:
             return f"{len(replaced)} SETs read {loaded} values, of {cold} that left memory"
-        if int(info["used_memory"]) > 20 << 20 or int(info["keys_not_in_memory"]) < 2500 or int(info["values_loaded"]) < 1000:
-            return {name: info[name] for name in ("used_memory", "keys_not_in_memory", "values_loaded", "values_evicted")}
-        return None if info["total_error_replies"] == "0" else f"{info['total_error_replies']} errors"
+        if int(after["used_memory"]) > 20 << 20 or int(after["keys_not_in_memory"]) < 2500 or int(after["values_loaded"]) < 1000:
+            return {name: after[name] for name in ("used_memory", "keys_not_in_memory", "values_loaded", "values_evicted")}
+        return None if after["total_error_replies"] == "0" else f"{after['total_error_replies']} errors"
     finally:
         ours.kill()
 
@@ -404,7 +404,7 @@ def crowd(port, count):
                 return "PING was not answered"
             times.append(time.monotonic() - began)
         slow = sorted(times)[int(len(times) * 0.99)]
-        connected = int(link.call("INFO", "clients").split(b"connected_clients:")[1].split()[0])
+        connected = int(info(link, "clients")["connected_clients"])
         if connected < len(idle):
             return f"{connected} of {len(idle)} connections are there"
         print(f"note redis: PING beside {len(idle)} idle connections and one that does not read: p99 {slow * 1e3:.2f} ms", flush=True)
@@ -437,7 +437,7 @@ def numbers(link, admin):
     link.call("SET", "slow", "1")
     link.call("CONFIG", "SET", "slowlog-log-slower-than", "10000")
     time.sleep(0.3)
-    info = dict(line.split(":", 1) for line in link.call("INFO").decode().split("\r\n") if ":" in line)
+    said = info(link)
     # What INFO itself changes is told at the end of its round.
     metrics = urllib.request.urlopen(f"http://127.0.0.1:{admin}/metrics").read().decode()
     told = dict(line.split() for line in metrics.splitlines() if line.startswith("manxdb_redis_"))
@@ -445,8 +445,8 @@ def numbers(link, admin):
         return f"/metrics has {len(told)} numbers of Redis"
     for name, value in told.items():
         name = name.removeprefix("manxdb_redis_")
-        if float(info.get(name, "nan")) != float(value):
-            return f"{name}: INFO {info.get(name)}, /metrics {value}"
+        if float(said.get(name, "nan")) != float(value):
+            return f"{name}: INFO {said.get(name)}, /metrics {value}"
     slow = [entry for entry in link.call("SLOWLOG", "GET", "-1") if entry[3][0] == b"SET"]
     split = [entry for entry in link.call("SLOWLOG", "SPLIT", "-1") if slow and entry[1] == slow[0][0]]
     if len(split) != 1 or not split[0][-1]:

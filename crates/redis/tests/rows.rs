@@ -377,3 +377,51 @@ fn deleting_a_huge_key_writes_two_rows() {
         "the elements are named for the pass that removes them"
     );
 }
+
+#[test]
+fn who_finds_that_the_time_of_a_key_is_over_changes_nothing() {
+    for (lines, has_changes) in [
+        ("GET k", false),
+        ("HGETALL h", false),
+        ("DEL k h", false),
+        ("MULTI|GET k|HGETALL h|EXEC", false),
+        ("SET k v NX", true),
+        ("MULTI|GET k|SET a v|EXEC", true),
+        ("DEL k there", true),
+        ("EXPIRE there 0", true),
+        ("FLUSHDB", true),
+    ] {
+        let mut server = Server::new(Keyspace::new(), Settings::default(), 0);
+        let client = server.connect("here".to_owned(), 0);
+        let mut run = |line: &str, now| {
+            let command = Command::of(&line.split(' ').collect::<Vec<_>>());
+            server.handle(client, &command, Stamp::new(now, 1)).effects
+        };
+        for line in ["SET k v PX 10", "HSET h f v", "PEXPIRE h 10", "SET there v"] {
+            assert!(run(line, 1000).has_changes(), "{line}");
+        }
+        let mut last = Effects::default();
+        for line in lines.split('|') {
+            last = run(line, 1010);
+        }
+        assert!(!last.is_empty(), "{lines} writes nothing");
+        assert_eq!(last.has_changes(), has_changes, "{lines}");
+        let ticked = server.tick(Stamp::new(1020, 1));
+        assert!(!ticked.has_changes(), "{lines}");
+    }
+}
+
+#[test]
+fn what_expires_beside_a_change_of_another_command_is_counted_apart() {
+    let mut keyspace = Keyspace::new();
+    let mut run = |line: &str, now| {
+        let command = Command::of(&line.split(' ').collect::<Vec<_>>());
+        execute(&mut keyspace, 0, &command, Stamp::new(now, 1)).1
+    };
+    run("SET k v PX 10", 1000);
+    let mut effects = run("GET k", 1010);
+    effects.append(run("SET a v", 1010));
+    assert!(effects.has_changes());
+    assert_eq!(effects.drain().count(), 2);
+    assert!(effects.is_empty() && !effects.has_changes());
+}

@@ -190,6 +190,7 @@ impl EventLoop {
         let mut came = false;
         while let Some(told) = self.values.next() {
             came = true;
+            let mut is_written = false;
             match told {
                 FromStore::Page(page) => {
                     if let Err(row) = self.server.keyspace.take_page(&page) {
@@ -201,14 +202,14 @@ impl EventLoop {
                     self.requested.remove(&loaded.row);
                     let stamp = self.stamp();
                     match self.server.install(loaded, stamp) {
-                        Ok(effects) => self.wrote(effects),
+                        Ok(effects) => is_written = self.wrote(effects),
                         Err(row) => self.damaged(&row, "its rows do not make its value"),
                     }
                 }
                 FromStore::Failed(Some(row), error) => self.damaged(&row, &error.to_string()),
                 FromStore::Failed(None, error) => self.names_failed(&error.to_string()),
             }
-            self.send_outbox(None);
+            self.send_outbox(is_written);
         }
         if came {
             self.make_room();
@@ -272,7 +273,8 @@ impl EventLoop {
             };
             self.run_commands_of(id, &mut connection);
             self.sockets.connections.insert(id, connection);
-            self.send_outbox(Some(id));
+            let is_written = self.writers.contains(&id);
+            self.send_outbox(is_written);
             if !self.rows.is_empty() {
                 self.make_room();
             }
@@ -368,20 +370,23 @@ impl EventLoop {
         let reply = server.handle_into(id, command, stamp, &mut host, effects);
         self.is_abandoned |= host.is_abandoned;
         if self.is_abandoned {
+            self.effects = Effects::default();
             return;
         }
         let start = connection.out().len();
         let protocol = self.server.protocol(id);
         reply.encode(protocol, connection.out());
-        let has_written = !self.effects.is_empty();
-        if has_written {
-            let rows = self.effects.rows.drain(..);
-            self.rows.extend(rows.map(|row| (row.key, row.value)));
+        // A read may find that the time of a key is over. Its reply does not depend on whether that row
+        // is kept.
+        let has_changed = self.effects.has_changes();
+        let rows = self.effects.drain();
+        self.rows.extend(rows.map(|row| (row.key, row.value)));
+        if has_changed {
             self.held_by(id, connection, start);
         }
         let load = connection.parked_since.take();
         self.long
-            .ran(&mut self.server, (id, command), load, has_written, stamp);
+            .ran(&mut self.server, (id, command), load, has_changed, stamp);
     }
 
     fn park(&mut self, id: ClientId, connection: &mut Connection) {
@@ -403,10 +408,12 @@ impl EventLoop {
         }
     }
 
-    /// Rows that no connection of this round wrote.
-    pub(super) fn wrote(&mut self, effects: Effects) {
+    /// Rows that no connection of this round wrote; whether replies that came of them wait for them.
+    fn wrote(&mut self, effects: Effects) -> bool {
+        let has_changed = effects.has_changes();
         self.rows
             .extend(effects.rows.into_iter().map(|row| (row.key, row.value)));
+        has_changed
     }
 
     fn want(&mut self, loads: Vec<manxdb_redis::keyspace::Load>) {
@@ -417,9 +424,14 @@ impl EventLoop {
         }
     }
 
-    /// Replies and messages for others; those of a writer wait for the disk as its own.
-    fn send_outbox(&mut self, cause: Option<ClientId>) {
-        let is_written = cause.is_none_or(|id| self.writers.contains(&id)) && !self.rows.is_empty();
+    /// Replies and messages for others. With `is_written` they came of a change, and wait for the log
+    /// or the disk as the reply of its writer; others never do, though the log may have refused the rows
+    /// of rounds before.
+    fn send_outbox(&mut self, is_written: bool) {
+        assert!(
+            !is_written || !self.rows.is_empty(),
+            "a change is in rows that the log does not have"
+        );
         for (id, reply) in self.server.take_outbox() {
             let protocol = self.server.protocol(id);
             let Some(mut connection) = self.sockets.connections.remove(&id) else {
@@ -459,7 +471,7 @@ impl EventLoop {
         self.server
             .lasted(LatencyEvent::Expire, micros_since(began), stamp);
         self.publish();
-        self.wrote(effects);
-        self.send_outbox(None);
+        let is_written = self.wrote(effects);
+        self.send_outbox(is_written);
     }
 }

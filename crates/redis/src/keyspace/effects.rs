@@ -22,6 +22,8 @@ impl RowWrite {
 pub struct Effects {
     /// The rows; a later one of the same key wins.
     pub rows: Vec<RowWrite>,
+    /// How many of the rows come from commands that did no more than remove keys whose time is over.
+    pub(super) expired: usize,
 }
 
 impl Effects {
@@ -29,6 +31,17 @@ impl Effects {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// Whether more was done than removing keys whose time is over. Readers find those gone with or
+    /// without the rows, so that a reply need not wait for rows that do only that.
+    #[must_use]
+    pub fn has_changes(&self) -> bool {
+        assert!(
+            self.expired <= self.rows.len(),
+            "rows of keys whose time is over are among the rows"
+        );
+        self.rows.len() > self.expired
     }
 
     /// Which keys were changed, by database: the row of each is among the rows.
@@ -39,5 +52,12 @@ impl Effects {
     /// Adds what a later command wrote.
     pub fn append(&mut self, mut later: Self) {
         self.rows.append(&mut later.rows);
+        self.expired += later.expired;
+    }
+
+    /// Takes all rows out; nothing was written then.
+    pub fn drain(&mut self) -> std::vec::Drain<'_, RowWrite> {
+        self.expired = 0;
+        self.rows.drain(..)
     }
 }

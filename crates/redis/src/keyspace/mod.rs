@@ -48,12 +48,9 @@ struct Database {
 struct Touched {
     /// The key of its row.
     row: Vec<u8>,
-    /// Where it was in the order of keys, which a removal changes.
-    place: usize,
+    /// Where it was in the order of keys, which a removal changes; `None` when nobody looked.
+    place: Option<usize>,
 }
-
-/// A place that no key has.
-const NOWHERE: usize = usize::MAX;
 
 /// All databases.
 #[derive(Debug)]
@@ -65,6 +62,8 @@ pub struct Keyspace {
     /// What the command touched, and other rows it wrote.
     touched: Vec<Touched>,
     written: Vec<RowWrite>,
+    /// Whether the command did more than remove keys whose time is over.
+    has_changed: bool,
     expiring: Expiring,
     /// Bytes taken, roughly; and how many values are only in the store.
     memory: usize,
@@ -113,6 +112,7 @@ impl Keyspace {
             reserved: 0,
             touched: Vec::new(),
             written: Vec::new(),
+            has_changed: false,
             expiring: Expiring::default(),
             memory: 0,
             cold: 0,
@@ -151,8 +151,7 @@ impl Keyspace {
         let now = self.now;
         let place = self.databases[db].entries.get_index_of(key)?;
         if self.databases[db].entries[place].is_over(now) {
-            self.statistics.expired += 1;
-            self.remove(db, key);
+            self.expire(db, key);
             return None;
         }
         Some(place)
@@ -248,11 +247,16 @@ impl Keyspace {
 
     /// Says that `key` was changed by the running command.
     pub fn touch(&mut self, db: usize, key: &[u8]) {
-        self.touch_at(db, key, NOWHERE);
+        self.note_touched(db, key, None);
     }
 
     /// As [`Keyspace::touch`], where it was found.
     pub(crate) fn touch_at(&mut self, db: usize, key: &[u8], place: usize) {
+        self.note_touched(db, key, Some(place));
+    }
+
+    fn note_touched(&mut self, db: usize, key: &[u8], place: Option<usize>) {
+        self.has_changed = true;
         let row = rows::meta_key(db, self.databases[db].epoch, key);
         if self.touched.last().is_none_or(|last| last.row != row) {
             self.touched.push(Touched { row, place });
@@ -278,11 +282,18 @@ impl Keyspace {
             };
             let entry = self.databases[db].entries.get(&key);
             if entry.is_some_and(|entry| entry.expires == at) {
-                self.statistics.expired += 1;
-                self.remove(db, &key);
+                self.expire(db, &key);
             }
         }
         true
+    }
+
+    /// Removes a key whose time is over.
+    fn expire(&mut self, db: usize, key: &[u8]) {
+        self.statistics.expired += 1;
+        let has_changed = self.has_changed;
+        self.remove(db, key);
+        self.has_changed = has_changed;
     }
 
     /// No key has an expiry at or before this time, in milliseconds since 1970: what had one was
@@ -322,6 +333,7 @@ impl Keyspace {
 
     /// Removes all keys of a database, at once and in the store too.
     pub fn flush(&mut self, db: usize) {
+        self.has_changed = true;
         let database = &mut self.databases[db];
         let before = database.epoch;
         database.epoch = database.epoch.wrapping_add(1);
@@ -394,6 +406,7 @@ impl Keyspace {
 
     /// As [`Keyspace::finish`], behind what `effects` has.
     pub(crate) fn finish_into(&mut self, effects: &mut Effects) {
+        let before = effects.rows.len();
         // Those on the way, garbage and the like, then those of keys.
         effects.rows.append(&mut self.written);
         let mut touched = std::mem::take(&mut self.touched);
@@ -403,6 +416,9 @@ impl Keyspace {
         effects.rows.append(&mut self.written);
         // Its memory is used again.
         self.touched = touched;
+        if !std::mem::take(&mut self.has_changed) {
+            effects.expired += effects.rows.len() - before;
+        }
     }
 
     fn write_rows(&mut self, touched: Touched, effects: &mut Effects) {
@@ -411,15 +427,12 @@ impl Keyspace {
             return;
         };
         let entries = &self.databases[db].entries;
-        let is_there = entries
-            .get_index(place)
-            .is_some_and(|(found, _)| **found == *key);
-        let place = if is_there {
-            Some(place)
-        } else {
-            entries.get_index_of(key)
+        let is_there = |place: &usize| {
+            let found = entries.get_index(*place);
+            found.is_some_and(|(found, _)| **found == *key)
         };
-        let Some(place) = place else {
+        let place = place.filter(is_there);
+        let Some(place) = place.or_else(|| entries.get_index_of(key)) else {
             return self.write_removal(row, effects);
         };
         if entries[place].value.is_empty_collection() {

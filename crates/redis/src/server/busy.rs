@@ -3,7 +3,7 @@
 use super::client::ClientId;
 use super::scripting::NoHost;
 use super::state::Server;
-use super::table;
+use super::transaction;
 use crate::Stamp;
 use crate::command::Command;
 use crate::error::CommandError;
@@ -24,21 +24,16 @@ impl Server {
     /// with which a connection begins. They write nothing.
     pub fn handle_while_busy(&mut self, id: ClientId, command: &Command, stamp: Stamp) -> Reply {
         self.commands += 1;
-        let spec = match table::admit(command) {
+        let spec = match self.admitted(id, command) {
             Ok(spec) => spec,
-            Err(refused) => return self.refuse(id, refused),
+            Err(refused) => return refused,
         };
-        if let Err(refused) = self.check(id, spec, command) {
-            return self.refuse(id, refused);
-        }
         match spec.name {
             "function" if command.is_word(1, "STATS") => super::scripting::stats(self, stamp),
             "script" | "function" if command.is_word(1, "KILL") => Reply::from(self.kill_script()),
             // What was queued is not run, and EXEC says so.
             "exec" => match self.take_transaction(id) {
-                Some(_) => Reply::error(format!(
-                    "EXECABORT Transaction discarded because of: {BUSY}"
-                )),
+                Some(_) => Reply::Error(transaction::discarded(&BUSY)),
                 None => self.refuse(id, BUSY),
             },
             "auth" | "hello" | "quit" | "reset" | "multi" | "discard" | "watch" | "unwatch" => {

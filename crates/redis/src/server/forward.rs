@@ -104,11 +104,9 @@ impl Server {
             Some(open) if !open.is_broken => {}
             _ => return Forward::Here, // it is refused there
         }
-        let commands = client
-            .transaction
-            .take()
-            .map_or(Vec::new(), |open| open.queue);
         client.last_command = "exec";
+        let open = self.take_transaction(id);
+        let commands = open.map_or(Vec::new(), |open| open.queue);
         let is_data = |command: &Command| {
             let spec = table::find(command.name());
             spec.is_some_and(|spec| matches!(spec.run, Run::Data(_)))

@@ -28,7 +28,8 @@ use crate::spec::{CommandSpec, Flags, Run};
 pub struct Handled {
     /// The reply, [`Reply::Later`] when none is sent now.
     pub reply: Reply,
-    /// What was written. The reply leaves when the store has it.
+    /// What was written. The reply leaves when the store has it, if it has changes
+    /// ([`Effects::has_changes`]).
     pub effects: Effects,
 }
 
@@ -204,7 +205,8 @@ impl Server {
         Handled { reply, effects }
     }
 
-    /// As [`Server::handle_in`]; what was written comes behind what `effects` has.
+    /// As [`Server::handle_in`]; what was written comes into `effects`, which are empty and keep their
+    /// memory.
     pub fn handle_into(
         &mut self,
         id: ClientId,
@@ -214,11 +216,11 @@ impl Server {
         effects: &mut Effects,
     ) -> Reply {
         self.commands += 1;
-        let before = effects.rows.len();
+        assert!(effects.is_empty(), "the command before has its rows here");
         let reply = self.admit_and_run(id, command, stamp, effects, host);
         self.errors += u64::from(reply.is_error());
         let reply = self.by_reply_mode(id, reply);
-        self.after(effects, before, stamp);
+        self.after(effects, stamp);
         reply
     }
 
@@ -245,13 +247,10 @@ impl Server {
         effects: &mut Effects,
         host: &mut dyn ScriptHost,
     ) -> Reply {
-        let spec = match table::admit(command) {
+        let spec = match self.admitted(id, command) {
             Ok(spec) => spec,
-            Err(refused) => return self.refuse(id, refused),
+            Err(refused) => return refused,
         };
-        if let Err(refused) = self.check(id, spec, command) {
-            return self.refuse(id, refused);
-        }
         let Some(client) = self.clients.get_mut(&id) else {
             return Reply::Later;
         };
@@ -268,6 +267,19 @@ impl Server {
             self.wait(id, spec, command, stamp);
         }
         reply
+    }
+
+    /// What is declared of a command that a connection may run now; otherwise its reply.
+    pub(super) fn admitted(
+        &mut self,
+        id: ClientId,
+        command: &Command,
+    ) -> Result<&'static CommandSpec, Reply> {
+        let admitted = table::admit(command).and_then(|spec| {
+            self.check(id, spec, command)?;
+            Ok(spec)
+        });
+        admitted.map_err(|refused| self.refuse(id, refused))
     }
 
     /// An error; between MULTI and EXEC it breaks the transaction.
@@ -392,7 +404,7 @@ impl Server {
         self.keyspace.begin(stamp);
         self.keyspace.expire_due(EXPIRED_AT_ONCE);
         let mut effects = self.keyspace.finish();
-        self.after(&mut effects, 0, stamp);
+        self.after(&mut effects, stamp);
         for (id, reply) in self.waiting.due(stamp.now_millis) {
             self.answer_waiting(id, reply);
         }
@@ -410,7 +422,7 @@ impl Server {
         Ok(match key {
             Some(key) if !self.waiting.is_empty() => {
                 let mut effects = self.serve_waiting(&key, stamp);
-                self.after(&mut effects, 0, stamp);
+                self.after(&mut effects, stamp);
                 effects
             }
             _ => Effects::default(),

@@ -49,6 +49,11 @@ impl Server {
     }
 }
 
+/// What EXEC answers when nothing of the transaction was run.
+pub(super) fn discarded(why: &CommandError) -> CommandError {
+    CommandError::new(format!("EXECABORT Transaction discarded because of: {why}"))
+}
+
 pub fn multi(call: &mut Call<'_>, _command: &Command) -> Answer {
     if call.client().transaction.is_some() {
         return Err(CommandError::text("ERR MULTI calls can not be nested"));
@@ -58,19 +63,18 @@ pub fn multi(call: &mut Call<'_>, _command: &Command) -> Answer {
 }
 
 pub fn discard(call: &mut Call<'_>, _command: &Command) -> Answer {
-    if call.client_mut().transaction.take().is_none() {
-        return Err(CommandError::text("ERR DISCARD without MULTI"));
+    match call.server.take_transaction(call.id) {
+        Some(_) => Ok(Reply::OK),
+        None => Err(CommandError::text("ERR DISCARD without MULTI")),
     }
-    call.server.unwatch(call.id);
-    Ok(Reply::OK)
 }
 
 pub fn exec(call: &mut Call<'_>, _command: &Command) -> Answer {
-    let Some(open) = call.client_mut().transaction.take() else {
+    // The watches end with the transaction.
+    let is_outdated = call.client().is_outdated || watched_is_over(call);
+    let Some(open) = call.server.take_transaction(call.id) else {
         return Err(CommandError::text("ERR EXEC without MULTI"));
     };
-    let is_outdated = call.client().is_outdated || watched_is_over(call);
-    call.server.unwatch(call.id);
     if open.is_broken {
         return Err(CommandError::text(
             "EXECABORT Transaction discarded because of previous errors.",
@@ -83,9 +87,7 @@ pub fn exec(call: &mut Call<'_>, _command: &Command) -> Answer {
     let specs = open.queue.iter().filter_map(|one| table::find(one.name()));
     let mut rooms = specs.map(|spec| call.server.check_room(spec));
     if let Some(refused) = rooms.find_map(Result::err) {
-        return Err(CommandError::new(format!(
-            "EXECABORT Transaction discarded because of: {refused}"
-        )));
+        return Err(discarded(&refused));
     }
     let mut replies = Vec::with_capacity(open.queue.len());
     for command in &open.queue {

@@ -158,13 +158,13 @@ impl Server {
         self.waiting.add(id, wait);
     }
 
-    /// Tells those who watch keys that changed in the rows behind `from`, and serves those who wait
-    /// for them.
-    pub(super) fn after(&mut self, effects: &mut Effects, from: usize, stamp: Stamp) {
+    /// Tells those who watch keys that changed in `effects`, and serves those who wait for them: what
+    /// they write comes behind, and is looked at too.
+    pub(super) fn after(&mut self, effects: &mut Effects, stamp: Stamp) {
         if self.watchers.is_empty() && self.waiting.is_empty() {
             return;
         }
-        let mut next = from;
+        let mut next = 0;
         while next < effects.rows.len() {
             if let Some(db) = rows::begun_epoch(&effects.rows[next].key) {
                 self.flushed(db);

@@ -91,7 +91,8 @@ fn a_row_written_a_thousand_times_takes_the_place_of_two() {
 
 #[test]
 fn a_memtable_that_reads_and_ranges_tell_apart_is_found_out() {
-    let faults: [(fn(&Memtable), &str); 4] = [
+    type Fault = fn(&Memtable);
+    let faults: [(Fault, &str); 4] = [
         (
             |it| _ = it.bytes.fetch_add(1, Ordering::Relaxed),
             "bytes are counted",

@@ -35,12 +35,23 @@ impl RocksEngine {
         upper: Option<Vec<u8>>,
     ) -> Result<(), StorageError> {
         self.flush()?;
-        let mut options = CompactOptions::default();
-        options.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
-        options.set_exclusive_manual_compaction(true);
-        let compact = || self.store.db.compact_range_opt(lower, upper, &options);
-        self.store.quarantine.hurry(compact);
+        self.compact_files(lower, upper, true);
         self.store.readers.clear();
         Ok(())
+    }
+
+    /// Rewrites the sorted files with physical keys in `[lower, upper)`, `None` being open; with
+    /// `is_exclusive` while no other compaction goes on.
+    pub(super) fn compact_files(
+        &self,
+        lower: Option<Vec<u8>>,
+        upper: Option<Vec<u8>>,
+        is_exclusive: bool,
+    ) {
+        let mut options = CompactOptions::default();
+        options.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
+        options.set_exclusive_manual_compaction(is_exclusive);
+        let compact = || self.store.db.compact_range_opt(lower, upper, &options);
+        self.store.quarantine.hurry(compact);
     }
 }

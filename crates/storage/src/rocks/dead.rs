@@ -1,8 +1,9 @@
 //! Sorted files with rows that were dropped are rewritten without them, when no compaction has come by.
 
-use rocksdb::{BottommostLevelCompaction, CompactOptions};
+use rocksdb::DB;
 
 use super::RocksEngine;
+use super::search::all_versions;
 use crate::error::StorageError;
 use crate::model::KeyRange;
 use crate::physical;
@@ -20,14 +21,22 @@ pub fn compact(engine: &RocksEngine) -> Result<(), StorageError> {
     }
     // Rows in memory are behind no filter.
     engine.flush()?;
-    let mut options = CompactOptions::default();
-    options.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
-    options.set_exclusive_manual_compaction(false);
     for (lower, upper) in ranges {
-        let db = &engine.store.db;
-        let compact = || db.compact_range_opt(Some(lower), upper, &options);
-        engine.store.quarantine.hurry(compact);
+        // Files that have several prefixes lose the rows of all of them at once.
+        if has_any(&engine.store.db, &lower, upper.as_deref()) {
+            engine.compact_files(Some(lower), upper, false);
+        }
     }
     engine.store.readers.clear();
     Ok(())
+}
+
+/// Whether there is a physical key in `[lower, upper)`, or none can be read.
+fn has_any(db: &DB, lower: &[u8], upper: Option<&[u8]>) -> bool {
+    let mut iterator = all_versions(db);
+    iterator.seek(lower);
+    match iterator.key() {
+        Some(key) => upper.is_none_or(|upper| key < upper),
+        None => iterator.status().is_err(),
+    }
 }

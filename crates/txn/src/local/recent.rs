@@ -416,7 +416,8 @@ mod tests {
 
     #[test]
     fn an_index_that_misses_a_write_is_found_out() {
-        let faults: [(fn(&mut Recent), &str); 6] = [
+        type Fault = fn(&mut Recent);
+        let faults: [(Fault, &str); 6] = [
             (|it| drop(it.last.pop_first()), "1 keys are noted of 2"),
             (|it| drop(it.log.pop_back()), "2 keys are noted of 1"),
             (|it| it.log.swap(0, 1), "in the order of their versions"),

@@ -273,6 +273,7 @@ mod tests {
 
     #[test]
     fn reads_that_are_kept_wrongly_are_found_out() {
+        type Fault = fn(&mut Recorded);
         let point = |used: Option<Used>| Point {
             at: Version(4),
             used,
@@ -281,7 +282,7 @@ mod tests {
             let keys: Vec<[u8; 1]> = (0..keys).map(|key| [key]).collect();
             KeyRun::pack(Version(4), keys.iter().map(|key| (&key[..], Version(4))))
         };
-        let faults: [(fn(&mut Recorded), &str); 2] = [
+        let faults: [(Fault, &str); 2] = [
             (|it| it.pin = None, "may be forgotten"),
             (
                 |it| it.ranges = vec![(KeyRange::all(), Version(4)); RANGES_MAX + 1],

@@ -168,13 +168,14 @@ fn files_with_other_names_are_not_taken_for_segments() {
 
 #[test]
 fn a_log_whose_files_are_out_of_order_is_found_out() {
+    type Fault = fn(&mut CommitLog);
     let directory = tempfile::tempdir().unwrap();
     let (mut log, _) = open(directory.path(), None).unwrap();
     for version in 1..=20 {
         write(&mut log, version, 1000, Durability::Sync);
     }
     assert_eq!((log.check(), log.sealed.len() > 1), (Ok(()), true));
-    let faults: [(fn(&mut CommitLog), &str); 5] = [
+    let faults: [(Fault, &str); 5] = [
         (|log| log.sealed.swap(0, 1), "sealed in order"),
         (|log| log.sealed[0].path.push("x"), "found by its name"),
         (|log| log.next_number -= 1, "was begun before"),
