@@ -426,3 +426,27 @@ fn a_region_that_comes_and_goes_is_fenced_each_time() {
         survives(seed, level, faults);
     }
 }
+
+/// A region is cut off while the return of region 0 is agreed on, and fenced by those who know of it.
+/// Before it is heard again the managers that have told it of that fail, so that it is told anew.
+fn misses_a_return_and_a_fence(gone: RegionId, fail: [u32; 2]) {
+    for step in 0..seeds(3) {
+        let at = 1_940 + step % 5 * 40;
+        let (region, [one, other]) = (gone.0, fail);
+        let faults = format!(
+            "600ms+600ms part r0 *; {at}ms+2500ms part r{region} *; \
+             4s+300ms wipe n{one}; 4s+300ms wipe n{other}"
+        );
+        survives(step, LEVELS[usize::try_from(step % 3).unwrap()], &faults);
+    }
+}
+
+#[test]
+fn a_region_that_has_not_heard_of_its_return_and_is_fenced_again_hears_of_both() {
+    misses_a_return_and_a_fence(RegionId(0), [12, 15]);
+}
+
+#[test]
+fn a_region_that_has_not_heard_of_anothers_return_and_is_fenced_hears_of_both() {
+    misses_a_return_and_a_fence(RegionId(2), [9, 12]);
+}

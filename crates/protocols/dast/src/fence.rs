@@ -3,14 +3,17 @@
 //!
 //! Who is fenced changes by *changes*, numbered by *epochs*. Each is one decision of Paxos of which
 //! the regions are the acceptors; what a region promises and accepts is in its ledger first. A change
-//! is applied by an entry of its own once more than half of the regions have accepted it.
+//! is applied by an entry of its own once more than half of the regions have accepted it. A region
+//! applies them in their order: one that has missed some is told the first of them first ([`News`]).
 //!
 //! | invariant | |
 //! |---|---|
 //! | F1 | what is accepted was accepted under the last ballot promised, or an earlier one |
 //! | F2 | promises and acceptances are about the next change only |
-//! | F3 | one region is fenced at a time, and its span is the last one |
+//! | F3 | one region is fenced at a time, and its span is the last one; only who is fenced comes back |
 //! | F4 | a span begins at the end of a stream and leads to a place behind it |
+
+mod made;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +24,8 @@ use serde::{Deserialize, Serialize};
 use crate::call::Planned;
 use crate::timestamp::Timestamp;
 use crate::topology::{RegionId, Topology};
+
+pub use self::made::{Made, News};
 
 /// Names an attempt at a change; the larger one goes before the smaller (Paxos).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -173,8 +178,10 @@ pub struct Fences {
     cap: Option<Timestamp>,
     /// What is accepted for the next change.
     accepted: Option<(Ballot, Change)>,
-    /// The last change that was one, and its epoch.
-    last: Option<(u64, Change)>,
+    /// The last changes that were one, the oldest first.
+    made: Vec<Made>,
+    /// With which epoch each region has come back last.
+    returned: BTreeMap<RegionId, u64>,
     /// Where transactions were moved, until all have passed where to.
     spans: Vec<Span>,
     /// Transactions that concern a fenced region and run here at their places: a new leader tells
@@ -223,12 +230,6 @@ impl Fences {
     #[must_use]
     pub fn cap(&self) -> Option<Timestamp> {
         self.cap
-    }
-
-    /// The last change that was one, and its epoch.
-    #[must_use]
-    pub fn last(&self) -> Option<&(u64, Change)> {
-        self.last.as_ref()
     }
 
     /// Where transactions were moved that not all have passed.
@@ -319,7 +320,7 @@ impl Fences {
         self.cap = None;
         self.accepted = None;
         if is_new {
-            self.last = Some((at, change.clone()));
+            self.keep(at, change);
         }
         is_new
     }
@@ -358,14 +359,11 @@ impl Fences {
 
     /// The fenced region is back.
     pub(crate) fn take_back(&mut self, change: &Return) {
-        let Some(span) = self.spans.last_mut() else {
-            return;
-        };
-        assert!(
-            span.region == change.region && span.back.is_none(),
-            "F3: who is back was fenced"
-        );
-        span.back = Some(change.back);
+        assert!(self.is_fenced(change.region), "F3: who is back was fenced");
+        if let Some(span) = self.spans.last_mut() {
+            span.back = Some(change.back);
+        }
+        self.returned.insert(change.region, self.last_epoch());
         if std::mem::take(&mut self.is_out) {
             self.stay(change.orders.iter().cloned());
         } else {
@@ -394,6 +392,7 @@ impl Fences {
                 self.promised
             )
         })?;
+        self.check_made()?;
         let is_idle = self.frozen.is_empty() && self.cap.is_none();
         ensure(self.promised.is_some() || is_idle, || {
             "F2: streams are frozen and nothing is promised".to_owned()

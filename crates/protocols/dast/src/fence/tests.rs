@@ -58,8 +58,67 @@ fn a_change_ends_promises_and_comes_once() {
         !fences.begin(2, 1, &change),
         "of epoch 2 it knows the change"
     );
-    assert_eq!(fences.last().map(|it| it.0), Some(1));
+    assert_eq!(fences.last_epoch(), 1);
     assert_eq!(fences.next(), 3);
+}
+
+/// Region 2 is fenced and comes back, then region 1 is fenced.
+fn three_changes() -> Fences {
+    let mut fences = Fences::default();
+    let other = Fence {
+        region: RegionId(1),
+        ..fence(95)
+    };
+    let changes = [
+        (1, Change::Fence(fence(12))),
+        (2, Change::Return(back(90))),
+        (3, Change::Nothing),
+        (4, Change::Fence(other)),
+    ];
+    for (epoch, change) in changes {
+        fences.begin(epoch, epoch, &change);
+        match &change {
+            Change::Nothing => {}
+            Change::Fence(it) => fences.fence(it, None),
+            Change::Return(it) => fences.take_back(it),
+        }
+        assert_eq!(fences.check(), Ok(()));
+    }
+    fences
+}
+
+#[test]
+fn who_has_missed_two_changes_is_told_them_in_their_order() {
+    let fences = three_changes();
+    let news = |known| {
+        let news = fences.news_since(known);
+        let change = news.change.map(|(at, change)| {
+            let is_fence = matches!(change, Change::Fence(_));
+            (at, is_fence)
+        });
+        (news.after, news.epoch, change)
+    };
+    assert_eq!(news(1), (1, 3, Some((2, false))), "up to before the fence");
+    assert_eq!(news(2), (2, 4, Some((4, true))));
+    assert_eq!(news(3), (2, 4, Some((4, true))));
+    assert_eq!(news(4), (4, 4, None));
+    // No region has missed more: it is not for one that knows nothing.
+    assert_eq!(news(0), (1, 3, Some((2, false))));
+}
+
+#[test]
+fn streams_begin_again_where_the_last_return_says() {
+    let fences = three_changes();
+    let [own, one, two] = [0, 1, 2].map(RegionId);
+    let back = Timestamp::at(90, 0);
+    assert_eq!(fences.begun_again(own, two, 0), Some(back));
+    assert_eq!(fences.begun_again(own, two, 1), Some(back));
+    assert_eq!(fences.begun_again(own, two, 2), None, "that is known");
+    assert_eq!(fences.begun_again(own, one, 0), None);
+    // To who has come back itself, all streams.
+    let from = |other| fences.begun_again(two, other, 1);
+    let start = Some(Timestamp::ZERO);
+    assert_eq!((from(own), from(one)), (start, start));
 }
 
 #[test]
@@ -115,6 +174,19 @@ fn each_broken_invariant_is_found() {
     );
     broken(&|it| it.cap = Some(at(1)), "F2");
     broken(&|it| it.spans.push(it.spans[0]), "F3");
+    let made = |after, epoch| Made {
+        after,
+        epoch,
+        change: Change::Nothing,
+    };
+    broken(&|it| it.made.push(made(0, 1)), "F3");
+    broken(
+        &|it| {
+            it.epoch = 4;
+            it.made = vec![made(0, 1), made(2, 4)];
+        },
+        "F3",
+    );
     broken(&|it| it.spans[0].back = Some(at(12)), "F4");
     let idle = Fences {
         is_out: true,

@@ -1,5 +1,6 @@
 //! Entries about cross-region transactions ordered ahead: places, marks, and who is fenced.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Ledger;
@@ -58,6 +59,25 @@ impl Ledger {
             && let Some(cap) = self.fences.cap()
         {
             self.orders.reserve_for_all(cap);
+        }
+    }
+
+    /// Whether a change can follow those that this region has applied. What was decided does, when all
+    /// are applied in their order.
+    #[must_use]
+    pub fn fits(&self, change: &Change) -> bool {
+        let fenced = self.fences.fenced();
+        match change {
+            Change::Nothing => true,
+            Change::Fence(_) => fenced.is_none(),
+            Change::Return(back) => {
+                let was_fenced = fenced.is_some_and(|span| {
+                    span.region == back.region && span.from.max(span.end) < back.back
+                });
+                let moved: BTreeSet<&Timestamp> = back.moved.iter().collect();
+                let set_aside = self.orders.set_aside();
+                was_fenced && set_aside.iter().all(|old| moved.contains(old))
+            }
         }
     }
 

@@ -24,7 +24,7 @@ use manxdb_core::check::ensure;
 
 use super::Manager;
 use super::stream::{Incoming, Taken};
-use crate::fence::{Change, Placed};
+use crate::fence::Placed;
 use crate::message::{DastMessage, Held, KeptStream, StreamPart};
 use crate::node::Out;
 use crate::replica::Shared;
@@ -426,26 +426,22 @@ impl Manager {
         }
     }
 
-    /// Streams to and from a region that came back with the last change begin again, unless this
-    /// manager has known of it in epoch `before`.
+    /// Streams to and from regions that came back begin again, unless this manager has known of it in
+    /// epoch `before`. One that does not lead may hear of many changes at once.
     pub(super) fn restart_copies(&mut self, before: u64, out: &mut Out) {
-        let fences = &self.group.state().fences;
-        let Some((at, Change::Return(change))) = fences.last() else {
+        let (own, fences) = (self.region, &self.group.state().fences);
+        let Some(copies) = &mut self.copies else {
             return;
         };
-        let (region, back, stood) = (change.region, change.back, fences.stood());
-        let (Some(copies), true) = (&mut self.copies, *at > before) else {
-            return;
-        };
-        if region == self.region {
-            let all: Vec<RegionId> = copies.streams.keys().copied().collect();
-            for other in all {
-                copies.restart(other, stood);
-            }
-        } else {
-            copies.restart(region, back);
+        let all: Vec<RegionId> = copies.streams.keys().copied().collect();
+        let again = |other: &RegionId| Some((*other, fences.begun_again(own, *other, before)?));
+        let again: Vec<(RegionId, Timestamp)> = all.iter().filter_map(again).collect();
+        for (other, from) in &again {
+            copies.restart(*other, *from);
         }
-        self.ask_for_copies(out);
+        if !again.is_empty() {
+            self.ask_for_copies(out);
+        }
     }
 
     /// How far the region is, to those of its managers that do not lead: they need not keep what

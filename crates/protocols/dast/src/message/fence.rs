@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::fence::{Ballot, Change, Placed, Want};
+use crate::fence::{Ballot, Change, News, Placed, Want};
 use crate::timestamp::Timestamp;
 
 /// What goes with a promise.
@@ -65,11 +65,7 @@ pub enum FenceMessage {
         /// The ballot.
         ballot: Ballot,
     },
-    /// More than half of the regions have accepted the changes up to an epoch.
-    Decided {
-        /// The epoch.
-        epoch: u64,
-        /// The last change that was one, and its epoch; none: the receiver has said that it knows.
-        last: Option<(u64, Change)>,
-    },
+    /// More than half of the regions have accepted the changes up to an epoch. A receiver that has
+    /// missed one before is told that first.
+    Decided(News),
 }

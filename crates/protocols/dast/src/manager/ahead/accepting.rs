@@ -2,7 +2,7 @@
 //! decided. What it answers is in its ledger first.
 
 use super::Manager;
-use crate::fence::{Ballot, Change, Want};
+use crate::fence::{Ballot, Change, News, Want};
 use crate::ledger::Entry;
 use crate::manager::Effect;
 use crate::message::{FenceMessage, Promise};
@@ -232,17 +232,24 @@ impl Manager {
         }
     }
 
-    /// A change is decided: it is applied once it is in this region's ledger.
-    pub(super) fn learn(&mut self, epoch: u64, last: Option<(u64, Change)>, out: &mut Out) {
-        let known = self.ledger().fences.epoch();
-        let last = last.filter(|(at, _)| *at > known);
-        let (at, change) = last.unwrap_or((0, Change::Nothing));
+    /// A change is decided: it is applied once it is in this region's ledger. One at a time, since
+    /// what the region passed before its own fence depends on the changes before. What comes too
+    /// early is told again.
+    pub(super) fn learn(&mut self, news: News, out: &mut Out) {
+        let (ledger, epoch) = (self.ledger(), news.epoch);
+        let known = ledger.fences.epoch();
+        let unknown = news.change.filter(|(at, _)| *at > known);
+        let (at, change) = unknown.unwrap_or((0, Change::Nothing));
+        let is_next = news.after <= known && known < epoch && at <= epoch;
+        if !is_next || !ledger.fits(&change) {
+            return;
+        }
         let own = self.region;
         let is_fenced = matches!(&change, Change::Fence(it) if it.region == own);
         let Some(fencing) = self.fencing() else {
             return;
         };
-        if epoch <= known || epoch <= fencing.beginning {
+        if fencing.beginning > known {
             return;
         }
         let mut stood = None;

@@ -105,10 +105,10 @@ impl Manager {
         out: &mut Out,
     ) {
         let ledger = self.ledger();
-        let region = match ledger.fences.last() {
-            Some((_, Change::Fence(fence))) => fence.region,
-            Some((_, Change::Return(back))) => back.region,
-            Some((_, Change::Nothing)) | None => return,
+        let region = match ledger.fences.last().map(|made| &made.change) {
+            Some(Change::Fence(fence)) => fence.region,
+            Some(Change::Return(back)) => back.region,
+            Some(Change::Nothing) | None => return,
         };
         if ledger.refused.contains(&id) {
             out.send(coordinator, DastMessage::Refused { id, region });
@@ -153,16 +153,19 @@ impl Manager {
         let Some(ahead) = self.lead.as_mut().and_then(|lead| lead.ahead.as_mut()) else {
             return;
         };
-        if !ahead.fencing.begin(epoch) {
+        let Some(before) = ahead.fencing.begin(epoch) else {
             return;
-        }
+        };
         self.tell_fences(out);
-        match self.ledger().fences.last().cloned() {
-            Some((at, Change::Fence(fence))) if at == epoch => self.restart_outgoing(fence.region),
-            Some((at, Change::Return(back))) if at == epoch => {
-                self.after_return(now, back.region, back.back, out);
+        let made = self.ledger().fences.made_since(before);
+        let made: Vec<Change> = made.map(|made| made.change.clone()).collect();
+        assert!(made.len() <= 1, "F3: changes are learned one at a time");
+        for change in made {
+            match change {
+                Change::Nothing => {}
+                Change::Fence(fence) => self.restart_outgoing(fence.region),
+                Change::Return(back) => self.after_return(now, back.region, back.back, out),
             }
-            _ => {}
         }
         let stayed = self.ledger().fences.stayed();
         let stayed = stayed.map(|(at, planned)| (at, Arc::clone(planned)));

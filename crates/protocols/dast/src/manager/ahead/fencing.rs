@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::attempt::{Attempt, FenceMutant};
 use super::{Ahead, Manager};
-use crate::fence::{Ballot, Change, Want};
+use crate::fence::{Ballot, Change, News, Want};
 use crate::message::{DastMessage, FenceMessage, Promise};
 use crate::node::Out;
 use crate::options::FENCE_REGIONS_LEAST;
@@ -77,12 +77,14 @@ impl Fencing {
         self.capping
     }
 
-    /// The ledger is in another epoch; false: this has been acted upon.
-    pub(super) fn begin(&mut self, epoch: u64) -> bool {
-        if epoch == self.epoch {
-            return false;
+    /// The ledger is in another epoch: up to which one this leader has acted before. None: this has
+    /// been acted upon.
+    pub(super) fn begin(&mut self, epoch: u64) -> Option<u64> {
+        let before = self.epoch;
+        if epoch == before {
+            return None;
         }
-        assert!(epoch > self.epoch, "epochs only grow");
+        assert!(epoch > before, "epochs only grow");
         let known = std::mem::take(&mut self.known);
         *self = Self {
             round: self.round,
@@ -90,7 +92,7 @@ impl Fencing {
             beginning: self.beginning.max(epoch),
             ..Self::of_epoch(epoch)
         };
-        true
+        Some(before)
     }
 }
 
@@ -294,12 +296,11 @@ impl Manager {
         known.copied().unwrap_or(0)
     }
 
+    /// The first change that a region may not know; once it says that it does, the next one.
     pub(super) fn tell_change(&self, region: RegionId, out: &mut Out) {
-        let fences = &self.ledger().fences;
         let known = self.epoch_known_by(region);
-        let last = fences.last().filter(|(at, _)| *at > known).cloned();
-        let epoch = fences.epoch();
-        self.send_fence(region, FenceMessage::Decided { epoch, last }, out);
+        let news = self.ledger().fences.news_since(known);
+        self.send_fence(region, FenceMessage::Decided(news), out);
     }
 
     /// Another region's leader says how many changes it knows of, with a message of any kind.
@@ -346,7 +347,7 @@ impl Manager {
             FenceMessage::Accepted { number, ballot } => {
                 self.on_accepted(region, (number, ballot), out);
             }
-            FenceMessage::Decided { epoch, last } => self.learn(epoch, last, out),
+            FenceMessage::Decided(news) => self.learn(news, out),
         }
     }
 
@@ -432,15 +433,15 @@ impl Manager {
             return;
         }
         fencing.attempt = None;
-        let last = match change {
-            Change::Nothing => self.ledger().fences.last().cloned(),
-            change => Some((number, change)),
+        let news = News {
+            after: self.ledger().fences.last_epoch(),
+            epoch: number,
+            change: (change != Change::Nothing).then_some((number, change)),
         };
         for region in self.other_regions() {
-            let (epoch, last) = (number, last.clone());
-            self.send_fence(region, FenceMessage::Decided { epoch, last }, out);
+            self.send_fence(region, FenceMessage::Decided(news.clone()), out);
         }
-        self.learn(number, last, out);
+        self.learn(news, out);
     }
 
     /// More than half of the regions.
