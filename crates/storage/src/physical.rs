@@ -73,6 +73,7 @@ pub fn push_prefix(user_key: &[u8], out: &mut Vec<u8>) {
 pub fn escaped_prefix(prefix: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     push_escaped(prefix, &mut out);
+    assert!(out.len() >= prefix.len(), "escaping leaves no byte out");
     out
 }
 

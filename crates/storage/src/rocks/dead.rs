@@ -22,6 +22,10 @@ pub fn compact(engine: &RocksEngine) -> Result<(), StorageError> {
     // Rows in memory are behind no filter.
     engine.flush()?;
     for (lower, upper) in ranges {
+        assert!(
+            upper.as_ref().is_none_or(|upper| lower < *upper),
+            "a prefix has physical keys of its own"
+        );
         // Files that have several prefixes lose the rows of all of them at once.
         if has_any(&engine.store.db, &lower, upper.as_deref()) {
             engine.compact_files(Some(lower), upper, false);
