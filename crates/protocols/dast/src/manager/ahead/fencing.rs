@@ -203,7 +203,7 @@ impl Manager {
         let silent: Vec<RegionId> = self.other_regions().filter(is_silent).collect();
         match (fences.fenced(), &silent[..]) {
             (Some(span), []) if span.region == self.region => Some(Want::Return(self.region)),
-            (None, [region]) => Some(Want::Fence(*region)),
+            (None, [region]) if self.may_end(*region) => Some(Want::Fence(*region)),
             _ => is_stuck.then_some(Want::Nothing),
         }
     }
@@ -211,6 +211,10 @@ impl Manager {
     fn begin_attempt(&mut self, want: Want, out: &mut Out) {
         let (number, region, tick) = (self.ledger().fences.next(), self.region, self.tick());
         let promised = self.ledger().fences.promised();
+        let least_end = match want {
+            Want::Fence(region) => self.least_end(region),
+            Want::Return(_) | Want::Nothing => Timestamp::ZERO,
+        };
         let Some(fencing) = self.fencing() else {
             return;
         };
@@ -225,6 +229,7 @@ impl Manager {
             number,
             ballot,
             want,
+            least_end,
             since_tick: tick,
             asked_tick: tick,
             promises: BTreeMap::new(),
