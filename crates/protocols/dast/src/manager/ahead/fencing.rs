@@ -67,6 +67,11 @@ impl Fencing {
         }
     }
 
+    /// Up to which epoch this leader has acted.
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// Up to where a stream is followed, by a promise that is not agreed on.
     pub(super) fn freezing(&self, region: RegionId) -> Option<Timestamp> {
         self.freezing.get(&region).copied()
