@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::attempt::{Attempt, FenceMutant};
 use super::{Ahead, Manager};
 use crate::fence::{Ballot, Change, News, Want};
+use crate::manager::stream::Outgoing;
 use crate::message::{DastMessage, FenceMessage, Promise};
 use crate::node::Out;
 use crate::options::FENCE_REGIONS_LEAST;
@@ -114,7 +115,7 @@ impl Ahead {
 
     /// The longest way to another region, in microseconds.
     pub(super) fn longest_way(&self) -> u64 {
-        let leads = self.outgoing.values().map(|stream| stream.lead_micros());
+        let leads = self.outgoing.values().map(Outgoing::lead_micros);
         leads.max().unwrap_or(0)
     }
 }
@@ -176,7 +177,7 @@ impl Manager {
                 }
             }
         }
-        if tick % TELL_TICKS == 0 {
+        if tick.is_multiple_of(TELL_TICKS) {
             self.tell_changes(out);
         }
     }
