@@ -49,11 +49,10 @@ impl Replica {
             procedure: &it.planned.call.procedure,
             is_local: self.is_local(&it.planned),
         });
-        // Only local calls wait for the clock.
-        let early = self.early_calls.iter().map(|(call, _)| OpenCall {
-            id: call.id,
-            procedure: &call.procedure,
-            is_local: true,
+        let early = self.early_calls.iter().map(|early| OpenCall {
+            id: early.call.id,
+            procedure: &early.call.procedure,
+            is_local: early.is_local,
         });
         coordinated.chain(early)
     }
