@@ -12,7 +12,7 @@ use manxdb_checker::replies::{self, Call, End};
 use manxdb_core::NodeId;
 use manxdb_dast::manager::Manager;
 use manxdb_dast::replica::Replica;
-use manxdb_dast::{Level, Timestamp};
+use manxdb_dast::{Level, Survive, Timestamp};
 use manxdb_sim::World;
 use manxdb_txn::procedure::ShardId;
 use manxdb_workloads::Topology;
@@ -54,7 +54,9 @@ pub fn judge(
         return Err(wrong.join("\n"));
     }
     let logs = logs(world);
-    wrong.extend(replicas::check_unless(&logs, is_moved));
+    let survives = world.system().0.shared().options.survive == Survive::Region;
+    let may_move = |one, other| survives && is_moved(one, other);
+    wrong.extend(replicas::check_unless(&logs, may_move));
     wrong.extend(replies::check(
         &calls(load, setting.topology),
         &executed(&logs),

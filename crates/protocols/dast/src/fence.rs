@@ -245,6 +245,14 @@ impl Fences {
         last.filter(|span| span.back.is_none()).copied()
     }
 
+    /// The stream of `region` must not end before this: what was moved for another region's return lies
+    /// before it, and a second fence would move part of that from the rest.
+    #[must_use]
+    pub fn least_end(&self, region: RegionId) -> Timestamp {
+        let others = self.spans.iter().filter(|span| span.region != region);
+        others.filter_map(Span::over).max().unwrap_or_default()
+    }
+
     /// Whether that is `region`.
     #[must_use]
     pub fn is_fenced(&self, region: RegionId) -> bool {

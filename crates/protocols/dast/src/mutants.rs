@@ -50,11 +50,13 @@ pub enum Mutant {
     FollowsFrozenStream,
     /// A session that has seen what a fenced region ran alone is answered elsewhere.
     SessionForgetsRegion,
+    /// A region is fenced while what was moved for the return of another one has not run.
+    FenceAmidReturn,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 22] = [
+    pub const ALL: [Mutant; 23] = [
         Mutant::NoClockGate,
         Mutant::NoPromise,
         Mutant::CutWithoutCounts,
@@ -77,5 +79,6 @@ impl Mutant {
         Mutant::MovedOutOfOrder,
         Mutant::FollowsFrozenStream,
         Mutant::SessionForgetsRegion,
+        Mutant::FenceAmidReturn,
     ];
 }

@@ -242,6 +242,12 @@ impl Orders {
         self.open.values().next().map(|(at, _)| *at)
     }
 
+    /// The one that was ordered last.
+    #[must_use]
+    pub fn newest(&self) -> Option<&Order> {
+        self.open.values().next_back().map(|(_, order)| order)
+    }
+
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -318,7 +324,7 @@ impl Orders {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use manxdb_core::NodeId;
     use manxdb_txn::procedure::{ProcedurePiece, ShardId};
 
@@ -326,7 +332,7 @@ mod tests {
     use crate::call::{Call, Level};
     use crate::topology::Topology;
 
-    fn planned(number: u64) -> Arc<Planned> {
+    pub(crate) fn planned(number: u64) -> Arc<Planned> {
         let call = Call {
             id: CallId {
                 client: NodeId(99),

@@ -25,6 +25,7 @@
 //! | A2 | a new place is not below a mark told to a region that it touches, by whatever leader |
 //! | A3 | a cut is below the bound |
 //! | A4 | a replica is sent a transaction before a cut that passes it |
+//! | A6 | a transaction goes on the streams to all regions that are not fenced, if those are whole |
 
 mod accepting;
 mod attempt;
@@ -180,8 +181,8 @@ impl Manager {
         let is_known = ledger.orders.has(id) || ledger.is_over(id);
         let is_whole = self.shared.options.has_whole_streams();
         let mut to: Vec<RegionId> = self.other_regions().collect();
+        // A region that is fenced is among them: it may be back when this is agreed on.
         to.retain(|region| is_whole || touches.contains(region));
-        to.retain(|region| !ledger.fences.is_fenced(*region));
         let Some(at) = self.place(now, &to, self.behind_moved(&touches).max(after)) else {
             return;
         };
@@ -287,8 +288,14 @@ impl Manager {
             self.tell_refused_by_fence(id, coordinator, out);
             return;
         };
+        let (own, fences) = (self.region, &self.group.state().fences);
+        let acted = ahead.fencing.epoch();
         for (region, number) in &order.numbers {
-            if let Some(stream) = ahead.outgoing.get_mut(region) {
+            // It begins again with a return that this leader has not acted on, and brings this then.
+            let begins_again = fences.begun_again(own, *region, acted).is_some();
+            if let Some(stream) = ahead.outgoing.get_mut(region)
+                && !begins_again
+            {
                 let planned = Arc::clone(&order.planned);
                 stream.push(*number, Held { at, planned });
             }
@@ -355,6 +362,15 @@ impl Manager {
                 format!("A1: {told:?} was told to {region:?} and {open:?} is not agreed on")
             })?;
         }
+        let ledger = self.ledger();
+        let newest = ledger.orders.newest().filter(|_| ahead.is_whole);
+        let mut others = self.other_regions();
+        let goes_on_all = newest.is_none_or(|order| {
+            others.all(|it| ledger.fences.is_fenced(it) || order.numbers.contains_key(&it))
+        });
+        ensure(goes_on_all, || {
+            format!("A6: {newest:?} is not on all streams")
+        })?;
         let (cut, bound) = (lead.clocks.told(), self.bound());
         ensure(cut < bound || cut == Timestamp::ZERO, || {
             format!("A3: the region has passed {cut:?} and is bound by {bound:?}")

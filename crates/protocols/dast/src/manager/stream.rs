@@ -78,11 +78,14 @@ impl Outgoing {
         reading.saturating_add_signed(self.lead)
     }
 
-    /// Takes an entry that is agreed on.
+    /// Takes an entry that is agreed on, unless the stream began again behind it: then it was sent
+    /// with what was in the ledger.
     pub(super) fn push(&mut self, number: u64, entry: Held) {
         let next = self.first + self.unsent.len() as u64;
-        assert!(number == next, "A5: entry {number} comes after {next}");
-        self.unsent.push(entry);
+        assert!(number <= next, "A5: entry {number} comes after {next}");
+        if number == next {
+            self.unsent.push(entry);
+        }
     }
 
     /// Raises the mark: everything below it is sent, or will be with what [`Self::take`] gives.
@@ -352,6 +355,21 @@ mod tests {
         assert_eq!(stream.ahead_of(1_000_000), 1_028_500);
         stream.learn(-500_000, 7_500);
         assert_eq!(stream.ahead_of(1_000_000), 507_500);
+    }
+
+    #[test]
+    fn what_was_sent_when_the_stream_began_again_is_not_sent_twice() {
+        let entry = || Held {
+            at: at(30),
+            planned: crate::orders::tests::planned(1),
+        };
+        let mut stream = Outgoing::new(1, 0, 0);
+        stream.push(1, entry());
+        stream.restart(4, 7);
+        stream.push(3, entry());
+        assert!(!stream.has_unsent());
+        stream.push(4, entry());
+        assert_eq!((stream.take().0, stream.take().1.len()), (4, 0));
     }
 
     #[test]

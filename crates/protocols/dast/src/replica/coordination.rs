@@ -111,7 +111,7 @@ impl Replica {
         if let Some(region) = self.region_of_all(&planned) {
             self.pass_on(region, &planned, seen, out);
         } else if !self.comes_behind(now, is_local, seen) {
-            self.keep_early(&call, seen);
+            self.keep_early(call, is_local, seen);
         } else if is_local {
             let at = self.stamp(now, &planned, out);
             self.coordinate(now, planned, Some(at), after);

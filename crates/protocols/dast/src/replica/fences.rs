@@ -7,8 +7,17 @@ use super::Replica;
 use crate::call::Call;
 use crate::fence::Span;
 use crate::message::Seen;
+use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
+
+/// A call that a session may not have run yet.
+pub(super) struct EarlyCall {
+    pub(super) call: Call,
+    pub(super) is_local: bool,
+    /// What it has to come behind.
+    seen: Seen,
+}
 
 impl Replica {
     /// A fence, or the return of a fenced region. What does not run at its place comes again at
@@ -71,11 +80,27 @@ impl Replica {
         Some(passed)
     }
 
-    /// A call that comes too early is tried again when the next report is due.
-    pub(super) fn keep_early(&mut self, call: &Call, seen: &Seen) {
-        let id = call.id;
-        if !self.early_calls.iter().any(|(early, _)| early.id == id) {
-            self.early_calls.push((call.clone(), seen.clone()));
+    /// A call that comes too early is looked at again when the next report is due.
+    pub(super) fn keep_early(&mut self, call: Call, is_local: bool, seen: &Seen) {
+        let is_kept = self.early_calls.iter().any(|it| it.call.id == call.id);
+        if !is_kept {
+            let seen = seen.clone();
+            self.early_calls.push(EarlyCall {
+                call,
+                is_local,
+                seen,
+            });
+        }
+    }
+
+    /// Calls that had to wait for the clock or for cuts, once those are there.
+    pub(super) fn retry_early_calls(&mut self, now: LocalTime, out: &mut Out) {
+        let early = std::mem::take(&mut self.early_calls).into_iter();
+        let (due, early): (Vec<_>, Vec<_>) =
+            early.partition(|it| self.comes_behind(now, it.is_local, &it.seen));
+        self.early_calls = early;
+        for EarlyCall { call, seen, .. } in due {
+            self.on_submit(now, call, &seen, out);
         }
     }
 }

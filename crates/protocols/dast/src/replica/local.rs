@@ -12,13 +12,6 @@ use crate::node::Out;
 use crate::timestamp::Timestamp;
 
 impl Replica {
-    /// Calls that had to wait for the clock, once it is there.
-    pub(super) fn retry_early_calls(&mut self, now: LocalTime, out: &mut Out) {
-        for (call, after) in std::mem::take(&mut self.early_calls) {
-            self.on_submit(now, call, &after, out);
-        }
-    }
-
     /// Stamps a local transaction and tells all replicas it touches.
     pub(super) fn stamp(
         &mut self,

@@ -35,6 +35,7 @@ use manxdb_txn::rows::Rows;
 
 use self::coordination::Coordination;
 use self::cuts::Cuts;
+use self::fences::EarlyCall;
 use self::holders::{EarlyHolders, Holders};
 use self::membership::{Gift, Standing};
 pub use self::shown::OpenCall;
@@ -42,7 +43,7 @@ use crate::call::{CallId, Planned};
 use crate::clock::Clock;
 use crate::execution::Execution;
 use crate::fence::Span;
-use crate::message::{DastMessage, Report, Seen};
+use crate::message::{DastMessage, Report};
 use crate::node::{DastTimer, Out};
 use crate::options::Options;
 use crate::timestamp::Timestamp;
@@ -98,7 +99,7 @@ pub struct Replica {
     placed: BTreeSet<Timestamp>,
     coordinating: BTreeMap<CallId, Coordination>,
     /// Calls that must come behind something their session saw and this clock has not reached.
-    early_calls: Vec<(crate::call::Call, Seen)>,
+    early_calls: Vec<EarlyCall>,
     /// Where transactions of a fenced region were moved from.
     fences: Vec<Span>,
     attempts_to_join: u64,

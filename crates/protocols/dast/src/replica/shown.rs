@@ -5,7 +5,8 @@ use manxdb_core::{LocalTime, Nanos, NodeId, Wait};
 
 use super::Replica;
 use super::coordination::Coordination;
-use crate::call::{Call, CallId};
+use super::fences::EarlyCall;
+use crate::call::CallId;
 
 /// A call that a replica is to answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +35,8 @@ impl Replica {
             return Some(self.coordinated(*id, coordination));
         }
         let mut early = self.early_calls.iter();
-        let found = early.find(|(call, _)| call.id.for_traces() == trace);
-        found.map(|(call, _)| waiting_for_clock(call))
+        let found = early.find(|early| early.call.id.for_traces() == trace);
+        found.map(EarlyCall::shown)
     }
 
     /// All calls that are to be answered here, each with what it waits for in this replica; none: it is
@@ -53,8 +54,7 @@ impl Replica {
     fn all_open(&self) -> impl Iterator<Item = OpenCall<'_>> {
         let coordinating = self.coordinating.iter();
         let coordinating = coordinating.map(|(id, it)| self.coordinated(*id, it));
-        let early = self.early_calls.iter();
-        coordinating.chain(early.map(|(call, _)| waiting_for_clock(call)))
+        coordinating.chain(self.early_calls.iter().map(EarlyCall::shown))
     }
 
     fn coordinated<'r>(&self, id: CallId, coordination: &'r Coordination) -> OpenCall<'r> {
@@ -73,11 +73,12 @@ impl Replica {
     }
 }
 
-/// Only local calls wait for the clock.
-fn waiting_for_clock(call: &Call) -> OpenCall<'_> {
-    OpenCall {
-        id: call.id,
-        procedure: &call.procedure,
-        is_local: true,
+impl EarlyCall {
+    fn shown(&self) -> OpenCall<'_> {
+        OpenCall {
+            id: self.call.id,
+            procedure: &self.call.procedure,
+            is_local: self.is_local,
+        }
     }
 }

@@ -32,8 +32,8 @@ impl Replica {
 
     pub(super) fn waits(&self) -> BTreeMap<CallId, Wait> {
         let mut waits = BTreeMap::new();
-        for (call, _) in &self.early_calls {
-            waits.insert(call.id, wait(SESSION));
+        for early in &self.early_calls {
+            waits.insert(early.call.id, wait(SESSION));
         }
         waits.extend(self.waiting_for_order());
         waits.extend(self.execution.deferred_waits());

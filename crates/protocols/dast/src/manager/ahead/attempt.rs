@@ -14,6 +14,9 @@ pub(super) struct Attempt {
     pub(super) number: u64,
     pub(super) ballot: Ballot,
     pub(super) want: Want,
+    /// A stream that would end before this is not ended: what was moved for another region's return
+    /// lies before it.
+    pub(super) least_end: Timestamp,
     pub(super) since_tick: u64,
     pub(super) asked_tick: u64,
     pub(super) promises: BTreeMap<RegionId, Promise>,
@@ -63,7 +66,7 @@ impl Attempt {
         #[allow(unused_mut)] // planted defects change it
         let mut change = match self.want {
             Want::Nothing => Change::Nothing,
-            Want::Fence(region) => Change::Fence(self.make_fence(region)),
+            Want::Fence(region) => self.make_fence(region),
             Want::Return(region) => Change::Return(self.make_return(region)),
         };
         #[cfg(feature = "mutants")]
@@ -72,19 +75,23 @@ impl Attempt {
         change
     }
 
-    fn make_fence(&self, region: RegionId) -> Fence {
+    /// None if no region has followed the stream far enough.
+    fn make_fence(&self, region: RegionId) -> Change {
         let marks = self.promises.values().map(|promise| promise.mark);
         let end = marks.max().unwrap_or_default();
+        if end < self.least_end {
+            return Change::Nothing;
+        }
         let orders = self.orders();
         assert!(
             orders.iter().all(|order| order.at < end),
             "F: what is told below a mark is below the end"
         );
-        Fence {
+        Change::Fence(Fence {
             region,
             end,
             orders,
-        }
+        })
     }
 
     fn make_return(&self, region: RegionId) -> Return {

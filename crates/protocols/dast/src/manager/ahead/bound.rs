@@ -107,6 +107,24 @@ impl Manager {
         Some(frozen.into_iter().chain(freezing).fold(own, Timestamp::min))
     }
 
+    /// The stream of a silent region must not end before this.
+    pub(in crate::manager) fn least_end(&self, region: RegionId) -> Timestamp {
+        #[cfg(feature = "mutants")]
+        if self.shared.options.mutant == Some(crate::mutants::Mutant::FenceAmidReturn) {
+            return Timestamp::ZERO;
+        }
+        self.ledger().fences.least_end(region)
+    }
+
+    /// Whether the stream of a silent region could end where this manager has it. If no region has it
+    /// far enough, nobody can do without that region before it is heard again.
+    pub(in crate::manager) fn may_end(&self, region: RegionId) -> bool {
+        let floor = self.ledger().fences.floor(region);
+        let copies = self.copies.as_ref();
+        let here = copies.map(|copies| copies.mark(region).max(floor));
+        here >= Some(self.least_end(region))
+    }
+
     /// The highest cut that the bound allows, of what all clocks have passed.
     pub(in crate::manager) fn below_bound(&self, passed: Timestamp) -> Timestamp {
         let bound = self.bound();

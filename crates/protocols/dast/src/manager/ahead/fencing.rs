@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::attempt::{Attempt, FenceMutant};
 use super::{Ahead, Manager};
 use crate::fence::{Ballot, Change, News, Want};
+use crate::manager::stream::Outgoing;
 use crate::message::{DastMessage, FenceMessage, Promise};
 use crate::node::Out;
 use crate::options::FENCE_REGIONS_LEAST;
@@ -67,6 +68,11 @@ impl Fencing {
         }
     }
 
+    /// Up to which epoch this leader has acted.
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// Up to where a stream is followed, by a promise that is not agreed on.
     pub(super) fn freezing(&self, region: RegionId) -> Option<Timestamp> {
         self.freezing.get(&region).copied()
@@ -109,7 +115,7 @@ impl Ahead {
 
     /// The longest way to another region, in microseconds.
     pub(super) fn longest_way(&self) -> u64 {
-        let leads = self.outgoing.values().map(|stream| stream.lead_micros());
+        let leads = self.outgoing.values().map(Outgoing::lead_micros);
         leads.max().unwrap_or(0)
     }
 }
@@ -171,7 +177,7 @@ impl Manager {
                 }
             }
         }
-        if tick % TELL_TICKS == 0 {
+        if tick.is_multiple_of(TELL_TICKS) {
             self.tell_changes(out);
         }
     }
@@ -203,7 +209,7 @@ impl Manager {
         let silent: Vec<RegionId> = self.other_regions().filter(is_silent).collect();
         match (fences.fenced(), &silent[..]) {
             (Some(span), []) if span.region == self.region => Some(Want::Return(self.region)),
-            (None, [region]) => Some(Want::Fence(*region)),
+            (None, [region]) if self.may_end(*region) => Some(Want::Fence(*region)),
             _ => is_stuck.then_some(Want::Nothing),
         }
     }
@@ -211,6 +217,10 @@ impl Manager {
     fn begin_attempt(&mut self, want: Want, out: &mut Out) {
         let (number, region, tick) = (self.ledger().fences.next(), self.region, self.tick());
         let promised = self.ledger().fences.promised();
+        let least_end = match want {
+            Want::Fence(region) => self.least_end(region),
+            Want::Return(_) | Want::Nothing => Timestamp::ZERO,
+        };
         let Some(fencing) = self.fencing() else {
             return;
         };
@@ -225,6 +235,7 @@ impl Manager {
             number,
             ballot,
             want,
+            least_end,
             since_tick: tick,
             asked_tick: tick,
             promises: BTreeMap::new(),
