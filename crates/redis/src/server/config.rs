@@ -108,6 +108,8 @@ impl Settings {
             ("tcp-keepalive", "300"),
             ("notify-keyspace-events", ""),
             ("maxclients", "10000"),
+            ("latency-tracking", "yes"),
+            ("latency-tracking-info-percentiles", "50 99 99.9"),
         ];
         let mut shown: Vec<_> = fixed.map(|(name, value)| (name, value.to_owned())).into();
         shown.extend(LAYOUTS.iter().map(|(name, first)| {

@@ -69,6 +69,14 @@ impl Server {
                 "ERR {name} is not supported by a replicated server"
             ));
         }
+        if is_of_one_connection(table::full_name(spec, command)) {
+            let name = table::full_name(spec, command)
+                .to_uppercase()
+                .replace('|', " ");
+            return refused(format!(
+                "ERR {name} is not supported by a replicated server"
+            ));
+        }
         let is_queued =
             client.transaction.is_some() && !spec.flags.has(Flags::NO_MULTI) && spec.name != "quit";
         if is_queued {
@@ -80,7 +88,7 @@ impl Server {
         if !matches!(spec.run, Run::Data(_)) {
             return Forward::Here;
         }
-        client.last_command = spec.name;
+        client.last_command = table::full_name(spec, command);
         let waits_millis = if spec.flags.has(Flags::BLOCKING) {
             let at = match spec.name {
                 "blmpop" | "bzmpop" => 1,
@@ -152,6 +160,11 @@ impl Server {
     }
 }
 
+/// Whether a command says what happens to commands of all connections, of which this server has some.
+fn is_of_one_connection(name: &str) -> bool {
+    matches!(name, "client|pause" | "client|unpause")
+}
+
 fn refused(why: String) -> Forward {
     Forward::Refused(Reply::Error(CommandError::new(why)))
 }
@@ -199,6 +212,7 @@ mod tests {
         assert!(front.ask(&["SET", "a"]).unwrap().is_error());
         assert!(front.ask(&["WATCH", "a"]).unwrap().is_error());
         assert!(front.ask(&["SUBSCRIBE", "a"]).unwrap().is_error());
+        assert!(front.ask(&["CLIENT", "PAUSE", "1"]).unwrap().is_error());
         let call = front.ask(&["BLPOP", "l", "0.5"]).unwrap_err();
         assert_eq!(call.waits_millis, Some(500));
         assert_eq!(call.timeout_reply(), Reply::NullArray);

@@ -2,6 +2,7 @@
 
 use super::call::Call;
 use super::state::Server;
+use super::statistics::Statistics;
 use crate::REDIS_VERSION;
 use crate::command::Command;
 use crate::error::CommandError;
@@ -58,6 +59,7 @@ fn sections(server: &Server, now: u64) -> Vec<Section> {
             .filter(|(name, _)| *name == number.section);
         of_it.for_each(|(_, lines)| lines.push(line(number.name, &value)));
     }
+    sections.extend(server.statistics.sections());
     sections.push(("Keyspace", databases(server)));
     let more = server.more_info.iter();
     sections.extend(more.map(|(name, lines)| (*name, lines.clone())));
@@ -102,14 +104,15 @@ fn databases(server: &Server) -> Vec<(String, String)> {
 }
 
 pub fn info(call: &mut Call<'_>, command: &Command) -> Answer {
+    let is_asked = |wanted: &str| {
+        let mut words = command.args_from(1);
+        words.any(|word| word.eq_ignore_ascii_case(wanted.as_bytes()))
+    };
+    let wants_all = is_asked("all") || is_asked("everything");
+    let wants_most = command.len() == 1 || is_asked("default");
     let wants = |name: &str| {
-        command.len() == 1
-            || ["ALL", "DEFAULT", "EVERYTHING"]
-                .iter()
-                .any(|all| command.is_word(1, all))
-            || command
-                .args_from(1)
-                .any(|word| word.eq_ignore_ascii_case(name.as_bytes()))
+        let is_long = matches!(name, "Commandstats" | "Latencystats");
+        wants_all || wants_most && !is_long || is_asked(name)
     };
     let mut text = String::new();
     for (name, lines) in sections(call.server, call.stamp.now_millis) {
@@ -145,6 +148,7 @@ pub fn config(call: &mut Call<'_>, command: &Command) -> Answer {
         call.server.keyspace.statistics = crate::keyspace::Statistics::default();
         (call.server.commands, call.server.connections) = (0, 0);
         call.server.errors = 0;
+        call.server.statistics = Statistics::default();
         return Ok(Reply::OK);
     }
     if command.is_word(1, "REWRITE") && command.len() == 2 {

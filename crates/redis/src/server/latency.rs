@@ -90,8 +90,37 @@ fn integer(number: u64) -> Reply {
     Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// LATENCY LATEST, HISTORY and RESET.
+/// LATENCY HISTOGRAM: of the named commands, a container being all its parts, or of all.
+fn histograms(server: &Server, command: &Command) -> Reply {
+    let is_wanted = |name: &str| {
+        let container = name.split('|').next().unwrap_or(name);
+        let mut words = command.args_from(2);
+        command.len() == 2
+            || words.any(|word| {
+                word.eq_ignore_ascii_case(name.as_bytes())
+                    || word.eq_ignore_ascii_case(container.as_bytes())
+            })
+    };
+    let timed = server.statistics.timed();
+    let told = timed
+        .filter(|(name, ..)| is_wanted(name))
+        .map(|(name, calls, times)| {
+            let counts = times.cumulative().into_iter();
+            let counts = counts.map(|(within, count)| (integer(within), integer(count)));
+            let histogram = Reply::Map(vec![
+                (Reply::bulk("calls"), integer(calls)),
+                (Reply::bulk("histogram_usec"), Reply::Map(counts.collect())),
+            ]);
+            (Reply::bulk(name), histogram)
+        });
+    Reply::Map(told.collect())
+}
+
+/// LATENCY LATEST, HISTORY, RESET and HISTOGRAM.
 pub fn latency(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandError> {
+    if command.is_word(1, "HISTOGRAM") {
+        return Ok(histograms(call.server, command));
+    }
     let latency = &mut call.server.latency;
     if command.is_word(1, "LATEST") && command.len() == 2 {
         let latest = latency.events.iter().filter_map(|(event, history)| {

@@ -229,6 +229,9 @@ impl Server {
     pub(super) fn answer_waiting(&mut self, id: ClientId, reply: Reply) {
         if let Some(client) = self.clients.get_mut(&id) {
             client.is_waiting = false;
+            let name = client.last_command;
+            let has_failed = self.count_errors(name, &reply);
+            self.statistics.ran(name, has_failed, 0);
         }
         self.send(id, reply);
     }
@@ -236,7 +239,8 @@ impl Server {
     /// When something is due, in milliseconds since 1970.
     #[must_use]
     pub fn next_wait_end(&self) -> Option<u64> {
-        self.waiting.ends.first().map(|(until, _)| *until)
+        let first = self.waiting.ends.first().map(|(until, _)| *until);
+        first.into_iter().chain(self.pause_end()).min()
     }
 
     /// Connections that wait, by the type of what they wait for.
