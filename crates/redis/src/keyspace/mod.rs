@@ -66,6 +66,8 @@ pub struct Keyspace {
     touched: Vec<Touched>,
     written: Vec<RowWrite>,
     expiring: Expiring,
+    /// Keys whose time is over, where somebody wants to know.
+    expired: Option<Vec<(usize, Box<[u8]>)>>,
     /// Bytes taken, roughly; and how many values are only in the store.
     memory: usize,
     cold: usize,
@@ -114,6 +116,7 @@ impl Keyspace {
             touched: Vec::new(),
             written: Vec::new(),
             expiring: Expiring::default(),
+            expired: None,
             memory: 0,
             cold: 0,
             clock_hand: (0, 0),
@@ -151,7 +154,7 @@ impl Keyspace {
         let now = self.now;
         let place = self.databases[db].entries.get_index_of(key)?;
         if self.databases[db].entries[place].is_over(now) {
-            self.statistics.expired += 1;
+            self.count_expired(db, key);
             self.remove(db, key);
             return None;
         }
@@ -278,7 +281,7 @@ impl Keyspace {
             };
             let entry = self.databases[db].entries.get(&key);
             if entry.is_some_and(|entry| entry.expires == at) {
-                self.statistics.expired += 1;
+                self.count_expired(db, &key);
                 self.remove(db, &key);
             }
         }

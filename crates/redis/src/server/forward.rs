@@ -69,6 +69,15 @@ impl Server {
                 "ERR {name} is not supported by a replicated server"
             ));
         }
+        let is_event_setting = |place| command.is_word(place, "NOTIFY-KEYSPACE-EVENTS");
+        if spec.name == "config"
+            && (2..command.len()).step_by(2).any(is_event_setting)
+            && command.is_word(1, "SET")
+        {
+            return refused(
+                "ERR keyspace events are not supported by a replicated server".to_owned(),
+            );
+        }
         if is_of_one_connection(table::full_name(spec, command)) {
             let name = table::full_name(spec, command)
                 .to_uppercase()

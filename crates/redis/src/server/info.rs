@@ -1,6 +1,7 @@
 //! Questions about the server.
 
 use super::call::Call;
+use super::events::Events;
 use super::state::Server;
 use super::statistics::Statistics;
 use crate::REDIS_VERSION;
@@ -190,6 +191,10 @@ fn set_config(call: &mut Call<'_>, command: &Command) -> Answer {
                 settings.slower_than_micros = number::integer(value)
                     .ok_or_else(|| refused("argument couldn't be parsed into an integer"))?;
             }
+            "notify-keyspace-events" => {
+                let wrong = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
+                settings.events = Events::of(value).ok_or_else(|| refused(wrong))?;
+            }
             "slowlog-max-len" => {
                 let most = number::integer(value).and_then(|most| usize::try_from(most).ok());
                 settings.slow_commands_max =
@@ -214,6 +219,7 @@ fn set_config(call: &mut Call<'_>, command: &Command) -> Answer {
         }
     }
     call.server.settings = settings;
+    call.server.observe();
     Ok(Reply::OK)
 }
 

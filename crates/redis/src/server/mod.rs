@@ -14,6 +14,7 @@
 //! | `pause` | commands that wait: CLIENT PAUSE |
 //! | `transaction` | MULTI, EXEC, WATCH |
 //! | `channels` | SUBSCRIBE, PUBLISH |
+//! | `events`, `event_names` | keyspace events |
 //! | `forward` | what a server without data passes on |
 //! | `waiting` | who waits for which key |
 //! | `hello` | HELLO, AUTH, SELECT, PING |
@@ -35,6 +36,8 @@ mod client;
 mod client_kill;
 mod commands;
 mod config;
+mod event_names;
+mod events;
 mod forward;
 mod hello;
 mod info;
@@ -53,6 +56,7 @@ mod waiting;
 pub use call::{Call, ConnectionCommand, ConnectionRun};
 pub use client::ClientId;
 pub use config::Settings;
+pub use events::Events;
 pub use forward::{DataCall, Forward};
 pub use latency::LatencyEvent;
 pub use needs::Needs;

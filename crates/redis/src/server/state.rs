@@ -8,6 +8,7 @@ use super::call::Call;
 use super::channels::Channels;
 use super::client::{Client, ClientId};
 use super::config::Settings;
+use super::events::Ended;
 use super::latency::Latency;
 use super::numbers::Outside;
 use super::pause::Pause;
@@ -60,6 +61,8 @@ pub struct Server {
     pub(super) latency: Latency,
     pub(super) statistics: Statistics,
     pub(super) pause: Option<Pause>,
+    /// Somebody is told of what commands do to keys.
+    pub(super) is_observed: bool,
     /// The command that ran last, until it is counted.
     pub(super) ran: Option<Ran>,
     /// What the process around it tells.
@@ -97,6 +100,7 @@ impl Server {
             latency: Latency::default(),
             statistics: Statistics::default(),
             pause: None,
+            is_observed: false,
             ran: None,
             outside: Outside::default(),
             started_millis: now_millis,
@@ -316,6 +320,10 @@ impl Server {
             Run::Data(run) => {
                 let db = self.clients.get(&id).map_or(0, |client| client.db);
                 self.keyspace.begin(stamp);
+                let before = self
+                    .is_observed
+                    .then(|| self.look_before(db, spec, command));
+                let from = effects.rows.len();
                 let mut context = Context {
                     random: Random(stamp.seed),
                     keyspace: &mut self.keyspace,
@@ -324,6 +332,16 @@ impl Server {
                 };
                 let reply = Reply::from(run(&mut context, command));
                 self.keyspace.finish_into(effects);
+                if let Some(before) = &before {
+                    self.tell(&Ended {
+                        db,
+                        spec,
+                        command,
+                        before,
+                        reply: &reply,
+                        rows: &effects.rows[from..],
+                    });
+                }
                 reply
             }
             Run::Connection => {
@@ -354,6 +372,9 @@ impl Server {
             self.keyspace.expire_due(EXPIRED_AT_ONCE);
         }
         let mut effects = self.keyspace.finish();
+        if self.is_observed {
+            self.tell_expired();
+        }
         self.after(&mut effects, 0, stamp);
         for (id, reply) in self.waiting.due(stamp.now_millis) {
             self.answer_waiting(id, reply);
