@@ -262,6 +262,14 @@ impl Keyspace {
         }
     }
 
+    /// Takes back that the running command changed `key`, which was there before: nothing was.
+    pub(crate) fn untouch(&mut self, db: usize, key: &[u8]) {
+        let row = rows::meta_key(db, self.databases[db].epoch, key);
+        if self.touched.last().is_some_and(|last| last.row == row) {
+            self.touched.pop();
+        }
+    }
+
     /// Gives `key` an expiry, or takes it away with 0.
     pub fn set_expiry(&mut self, db: usize, key: &[u8], at_millis: u64) {
         if let Some(entry) = self.databases[db].entries.get_mut(key) {

@@ -233,11 +233,7 @@ impl User {
         parts.extend(self.flags().into_iter().map(str::to_owned));
         parts.extend(self.passwords.iter().map(|hash| format!("#{hash}")));
         let (keys, channels) = (self.keys(), self.channels());
-        parts.push(if keys.is_empty() {
-            "resetkeys".to_owned()
-        } else {
-            keys
-        });
+        parts.extend((!keys.is_empty()).then_some(keys));
         if !self.channels.iter().any(|pattern| pattern == EVERYTHING) {
             parts.push("resetchannels".to_owned());
         }

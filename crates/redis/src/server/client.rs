@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use super::call::Call;
 use super::client_kill::kill;
 use super::pause::pause;
+use super::tracking::{Mode, Tracking};
+use super::tracking_commands::{self, redirection};
 use crate::command::Command;
 use crate::error::CommandError;
 use crate::number;
@@ -61,6 +63,7 @@ pub(super) struct Client {
     /// CLIENT NO-EVICT and NO-TOUCH, which are shown: no client is ended for the memory that it takes, and
     /// values leave memory in turn.
     pub is_kept: bool,
+    pub tracking: Option<Box<Tracking>>,
     pub is_untouching: bool,
 }
 
@@ -96,6 +99,7 @@ impl Client {
             last_millis: now,
             last_command: "NULL",
             is_kept: false,
+            tracking: None,
             is_untouching: false,
         }
     }
@@ -106,10 +110,17 @@ impl Client {
     }
 
     fn flags(&self) -> String {
+        let is_tracking = |is: fn(&Tracking) -> bool| self.tracking.as_deref().is_some_and(is);
         let flags = [
             ('b', self.is_waiting),
             ('P', self.subscriptions() > 0),
             ('x', self.transaction.is_some()),
+            ('t', self.tracking.is_some()),
+            ('R', is_tracking(|tracking| tracking.is_broken)),
+            (
+                'B',
+                is_tracking(|tracking| tracking.mode == Mode::Broadcast),
+            ),
             ('e', self.is_kept),
             ('T', self.is_untouching),
         ];
@@ -131,7 +142,7 @@ impl Client {
         format!(
             "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={} db={} sub={} psub={} \
              ssub=0 multi={queued} qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 \
-             omem=0 tot-mem=0 events=r cmd={} user={} redir=-1 resp={} lib-name={} lib-ver={}\n",
+             omem=0 tot-mem=0 events=r cmd={} user={} redir={} resp={} lib-name={} lib-ver={}\n",
             id.0,
             self.address,
             self.local_address,
@@ -144,6 +155,7 @@ impl Client {
             self.patterns.len(),
             self.last_command,
             self.user.as_deref().unwrap_or("(none)"),
+            redirection(self),
             if self.protocol == Protocol::Resp3 {
                 3
             } else {
@@ -203,14 +215,10 @@ pub fn client(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandEr
             call.server.pause = None;
             Ok(Reply::OK)
         }
-        (b"TRACKING", 3..) if command.is_word(2, "OFF") => Ok(Reply::OK),
-        (b"TRACKING", 3..) => Err(CommandError::text("ERR CLIENT TRACKING is not supported")),
-        (b"TRACKINGINFO", 2) => Ok(Reply::Map(vec![
-            (Reply::bulk("flags"), Reply::Set(vec![Reply::bulk("off")])),
-            (Reply::bulk("redirect"), Reply::Integer(-1)),
-            (Reply::bulk("prefixes"), Reply::Array(Vec::new())),
-        ])),
-        (b"GETREDIR", 2) => Ok(Reply::Integer(-1)),
+        (b"TRACKING", 3..) => tracking_commands::tracking(call, command),
+        (b"CACHING", 3) => tracking_commands::caching(call, command),
+        (b"TRACKINGINFO", 2) => Ok(tracking_commands::info(call.client())),
+        (b"GETREDIR", 2) => Ok(Reply::Integer(redirection(call.client()))),
         _ => Err(super::info::unknown(command)),
     }
 }

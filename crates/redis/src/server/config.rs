@@ -23,6 +23,8 @@ pub struct Settings {
     pub latency_threshold_millis: u64,
     /// What of keys is told to those who listen.
     pub events: Events,
+    /// Keys that are remembered for clients that track them; 0: any number.
+    pub tracked_keys_max: usize,
     /// The port, for INFO.
     pub port: u16,
     /// Identity of this process, for INFO: 40 hexadecimal digits.
@@ -81,6 +83,7 @@ impl Default for Settings {
             slow_commands_max: 128,
             latency_threshold_millis: 0,
             events: Events::default(),
+            tracked_keys_max: 1_000_000,
             port: 6379,
             run_id: "0".repeat(40),
             version: env!("CARGO_PKG_VERSION"),
@@ -132,6 +135,7 @@ impl Settings {
                 "slowlog-log-slower-than",
                 self.slower_than_micros.to_string(),
             ),
+            ("tracking-table-max-keys", self.tracked_keys_max.to_string()),
             ("slowlog-max-len", self.slow_commands_max.to_string()),
             (
                 "latency-monitor-threshold",

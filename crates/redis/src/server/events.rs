@@ -129,12 +129,6 @@ pub(super) struct Done<'a> {
 }
 
 impl Server {
-    /// Whether anybody is told of what commands do to keys. The path of commands asks this once.
-    pub(super) fn observe(&mut self) {
-        self.is_observed = self.settings.events.is_on();
-        self.keyspace.record_expired(self.is_observed);
-    }
-
     /// Looks at the keys of a command that is about to run.
     pub(super) fn look_before(&self, db: usize, spec: &CommandSpec, command: &Command) -> Before {
         let places = spec.keys.places(command);
@@ -162,7 +156,6 @@ impl Server {
             reply,
             rows,
         } = *ended;
-        self.tell_expired();
         let places = spec.keys.places(command);
         if spec.flags.has(Flags::READONLY) && self.settings.events.has(Events::MISS) {
             for (place, was_there) in places.iter().zip(&before.was_there) {
@@ -170,6 +163,15 @@ impl Server {
                     self.tell_one(db, command.arg(*place), Events::MISS, "keymiss");
                 }
             }
+        }
+        // What was there before the command was removed by it, however soon it was to expire.
+        let expired = self.keyspace.take_expired();
+        let is_own = |of: usize, key: &[u8]| {
+            let mut keys = places.iter().zip(&before.was_there);
+            of == db && keys.any(|(place, was_there)| *was_there && command.arg(*place) == key)
+        };
+        for (of, key) in expired.into_iter().filter(|(of, key)| !is_own(*of, key)) {
+            self.tell_one(of, &key, Events::EXPIRED, "expired");
         }
         if rows.is_empty() {
             return;

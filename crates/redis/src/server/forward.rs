@@ -78,7 +78,7 @@ impl Server {
                 "ERR keyspace events are not supported by a replicated server".to_owned(),
             );
         }
-        if is_of_one_connection(table::full_name(spec, command)) {
+        if is_of_one_connection(table::full_name(spec, command), command) {
             let name = table::full_name(spec, command)
                 .to_uppercase()
                 .replace('|', " ");
@@ -169,9 +169,14 @@ impl Server {
     }
 }
 
-/// Whether a command says what happens to commands of all connections, of which this server has some.
-fn is_of_one_connection(name: &str) -> bool {
-    matches!(name, "client|pause" | "client|unpause")
+/// Whether a command says what happens with commands of all connections, of which this server has some, or
+/// asks what happens to data, which is elsewhere.
+fn is_of_one_connection(name: &str, command: &Command) -> bool {
+    match name {
+        "client|pause" | "client|unpause" | "client|caching" => true,
+        "client|tracking" => !command.is_word(2, "OFF"),
+        _ => false,
+    }
 }
 
 fn refused(why: String) -> Forward {
@@ -222,6 +227,9 @@ mod tests {
         assert!(front.ask(&["WATCH", "a"]).unwrap().is_error());
         assert!(front.ask(&["SUBSCRIBE", "a"]).unwrap().is_error());
         assert!(front.ask(&["CLIENT", "PAUSE", "1"]).unwrap().is_error());
+        let words = ["CLIENT", "TRACKING", "ON", "BCAST"];
+        assert!(front.ask(&words).unwrap().is_error());
+
         let call = front.ask(&["BLPOP", "l", "0.5"]).unwrap_err();
         assert_eq!(call.waits_millis, Some(500));
         assert_eq!(call.timeout_reply(), Reply::NullArray);

@@ -141,6 +141,7 @@ pub fn quit(call: &mut Call<'_>, _command: &Command) -> Answer {
 pub fn reset(call: &mut Call<'_>, _command: &Command) -> Answer {
     let id = call.id;
     call.server.unwatch(id);
+    call.server.end_tracking(id);
     call.server.channels.leave_all(id);
     let user = call
         .server

@@ -195,6 +195,11 @@ fn set_config(call: &mut Call<'_>, command: &Command) -> Answer {
                 let wrong = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
                 settings.events = Events::of(value).ok_or_else(|| refused(wrong))?;
             }
+            "tracking-table-max-keys" => {
+                let most = number::integer(value).and_then(|most| usize::try_from(most).ok());
+                settings.tracked_keys_max =
+                    most.ok_or_else(|| refused("argument couldn't be parsed into an integer"))?;
+            }
             "slowlog-max-len" => {
                 let most = number::integer(value).and_then(|most| usize::try_from(most).ok());
                 settings.slow_commands_max =

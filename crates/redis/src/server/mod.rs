@@ -15,6 +15,7 @@
 //! | `transaction` | MULTI, EXEC, WATCH |
 //! | `channels` | SUBSCRIBE, PUBLISH |
 //! | `events`, `event_names` | keyspace events |
+//! | `tracking`, `tracking_commands` | clients that keep values: CLIENT TRACKING |
 //! | `forward` | what a server without data passes on |
 //! | `waiting` | who waits for which key |
 //! | `hello` | HELLO, AUTH, SELECT, PING |
@@ -50,6 +51,8 @@ mod slowlog;
 mod state;
 mod statistics;
 pub mod table;
+mod tracking;
+mod tracking_commands;
 mod transaction;
 mod waiting;
 

@@ -16,6 +16,7 @@ use super::scripting::{NoHost, RunningScript, ScriptHost};
 use super::slowlog::SlowLog;
 use super::statistics::{Ran, Statistics};
 use super::table;
+use super::tracking::Tracked;
 use super::waiting::Waiting;
 use crate::Stamp;
 use crate::command::Command;
@@ -61,6 +62,7 @@ pub struct Server {
     pub(super) latency: Latency,
     pub(super) statistics: Statistics,
     pub(super) pause: Option<Pause>,
+    pub(super) tracked: Tracked,
     /// Somebody is told of what commands do to keys.
     pub(super) is_observed: bool,
     /// The command that ran last, until it is counted.
@@ -100,6 +102,7 @@ impl Server {
             latency: Latency::default(),
             statistics: Statistics::default(),
             pause: None,
+            tracked: Tracked::default(),
             is_observed: false,
             ran: None,
             outside: Outside::default(),
@@ -153,6 +156,7 @@ impl Server {
     pub fn disconnect(&mut self, id: ClientId) {
         self.waiting.remove(id);
         self.unwatch(id);
+        self.end_tracking(id);
         self.channels.leave_all(id);
         self.clients.remove(&id);
     }
@@ -231,7 +235,7 @@ impl Server {
         let before = effects.rows.len();
         let reply = self.admit_and_run(id, command, stamp, effects, host);
         let reply = self.by_reply_mode(id, reply);
-        self.after(effects, before, stamp);
+        self.after(effects, before, stamp, Some(id));
         reply
     }
 
@@ -273,6 +277,9 @@ impl Server {
         let may_hold_errors = matches!(spec.run, Run::Connection);
         let has_failed = (reply.is_error() || may_hold_errors) && self.count_errors(name, &reply);
         self.ran = Some(Ran { name, has_failed });
+        if self.tracked.is_on() {
+            self.forget_caching(id, name);
+        }
         reply
     }
 
@@ -341,6 +348,9 @@ impl Server {
                         reply: &reply,
                         rows: &effects.rows[from..],
                     });
+                    if spec.flags.has(Flags::READONLY) && self.tracked.is_on() {
+                        self.remember_keys(id, spec, command, stamp);
+                    }
                 }
                 reply
             }
@@ -375,7 +385,7 @@ impl Server {
         if self.is_observed {
             self.tell_expired();
         }
-        self.after(&mut effects, 0, stamp);
+        self.after(&mut effects, 0, stamp, None);
         for (id, reply) in self.waiting.due(stamp.now_millis) {
             self.answer_waiting(id, reply);
         }
@@ -393,7 +403,7 @@ impl Server {
         Ok(match key {
             Some(key) if !self.waiting.is_empty() => {
                 let mut effects = self.serve_waiting(&key, stamp);
-                self.after(&mut effects, 0, stamp);
+                self.after(&mut effects, 0, stamp, None);
                 effects
             }
             _ => Effects::default(),

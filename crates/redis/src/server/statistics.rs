@@ -120,6 +120,13 @@ impl Statistics {
         command.times.add(micros);
     }
 
+    /// A command ended that had waited: how long it ran is not known.
+    pub fn waited(&mut self, name: &'static str, has_failed: bool) {
+        let command = self.commands.entry(name).or_default();
+        command.calls += 1;
+        command.failed += u64::from(has_failed);
+    }
+
     /// A command was known and refused before it ran.
     pub fn rejected(&mut self, name: &'static str) {
         self.commands.entry(name).or_default().rejected += 1;
@@ -161,10 +168,10 @@ impl Statistics {
         all
     }
 
-    /// Those of [`Statistics::commands`] that ran, with how often and how long.
+    /// Those of [`Statistics::commands`] that were timed, with how often and how long.
     pub fn timed(&self) -> impl Iterator<Item = (&'static str, u64, &Times)> {
-        let ran = self.commands().into_iter().filter(|(_, of)| of.calls > 0);
-        ran.map(|(name, of)| (name, of.calls, &of.times))
+        let timed = self.commands().into_iter().filter(|(_, of)| of.times.total > 0);
+        timed.map(|(name, of)| (name, of.times.total, &of.times))
     }
 
     /// The lines of INFO, section by section.

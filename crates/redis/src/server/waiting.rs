@@ -158,12 +158,24 @@ impl Server {
         self.waiting.add(id, wait);
     }
 
-    /// Tells those who watch keys that changed in the rows behind `from`, and serves those who wait
-    /// for them.
-    pub(super) fn after(&mut self, effects: &mut Effects, from: usize, stamp: Stamp) {
-        if self.watchers.is_empty() && self.waiting.is_empty() {
-            return;
+    /// Tells those who watch or keep keys that changed in the rows behind `from`, which `writer` wrote,
+    /// and serves those who wait for them.
+    pub(super) fn after(
+        &mut self,
+        effects: &mut Effects,
+        from: usize,
+        stamp: Stamp,
+        writer: Option<ClientId>,
+    ) {
+        if !(self.watchers.is_empty() && self.waiting.is_empty()) {
+            self.serve_changed(effects, from, stamp);
         }
+        if self.tracked.is_on() && effects.rows.len() > from {
+            self.invalidate_changed(&effects.rows[from..], writer);
+        }
+    }
+
+    fn serve_changed(&mut self, effects: &mut Effects, from: usize, stamp: Stamp) {
         let mut next = from;
         while next < effects.rows.len() {
             if let Some(db) = rows::begun_epoch(&effects.rows[next].key) {
@@ -231,7 +243,7 @@ impl Server {
             client.is_waiting = false;
             let name = client.last_command;
             let has_failed = self.count_errors(name, &reply);
-            self.statistics.ran(name, has_failed, 0);
+            self.statistics.waited(name, has_failed);
         }
         self.send(id, reply);
     }
