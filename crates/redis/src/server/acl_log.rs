@@ -13,6 +13,8 @@ use crate::resp::Reply;
 const KEPT: usize = 128;
 /// Entries that are told when nobody asks for more.
 const TOLD: usize = 10;
+/// Bytes of a name that are kept.
+const NAME_BYTES_MAX: usize = 1024;
 /// Within how many milliseconds the same refusal is the same entry.
 const SAME_MILLIS: u64 = 60_000;
 
@@ -106,12 +108,18 @@ impl AclLog {
     /// Keeps a refusal; `client` is the connection as CLIENT INFO tells it.
     pub fn add(
         &mut self,
-        denied: Denied,
+        mut denied: Denied,
         context: Context,
-        user: String,
+        mut user: String,
         client: String,
         stamp: Stamp,
     ) {
+        if let Denied::Key(name) | Denied::Channel(name) = &mut denied {
+            name.truncate(NAME_BYTES_MAX);
+        }
+        if user.len() > NAME_BYTES_MAX {
+            user = user.chars().take(NAME_BYTES_MAX / 4).collect();
+        }
         let now = stamp.now_millis;
         let is_same = |entry: &Entry| {
             let same = (&entry.denied, entry.context, &entry.user) == (&denied, context, &user);

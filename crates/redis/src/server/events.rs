@@ -253,4 +253,50 @@ mod tests {
         let is_on = |letters: &str| Events::of(letters.as_bytes()).unwrap().is_on();
         assert!(is_on("Kg") && is_on("EA") && !is_on("A") && !is_on("KE") && !is_on(""));
     }
+
+    #[test]
+    fn events_are_told_to_channels_of_keys_and_of_events() {
+        let mut server = Server::new(Keyspace::new(), crate::server::Settings::default(), 0);
+        let id = server.connect("a".into(), 0);
+        let mut ask = |words: &str, now: u64| {
+            let command = Command::of(&words.split(' ').collect::<Vec<_>>());
+            server.handle(id, &command, crate::Stamp::new(now, 1));
+            let told = server.take_outbox().into_iter();
+            told.map(|(_, message)| {
+                let mut out = Vec::new();
+                message.encode(crate::resp::Protocol::Resp2, &mut out);
+                let lines = String::from_utf8_lossy(&out).into_owned();
+                lines
+                    .split("\r\n")
+                    .filter(|line| !line.starts_with(['$', '*']))
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            })
+            .collect::<Vec<_>>()
+        };
+        ask("HELLO 3", 1);
+        ask("PSUBSCRIBE __key*", 1);
+        assert!(ask("SET k v", 1).is_empty(), "none are asked for");
+        ask("CONFIG SET notify-keyspace-events KEA", 1);
+        let told = |channel: &str, message: &str| format!("pmessage __key* {channel} {message} ");
+        let pair = |key: &str, event: &str| {
+            [
+                told(&format!("__keyspace@0__:{key}"), event),
+                told(&format!("__keyevent@0__:{event}"), key),
+            ]
+        };
+        let several = |pairs: &[(&str, &str)]| {
+            let pairs = pairs.iter().flat_map(|(key, event)| pair(key, event));
+            pairs.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            ask("SET k v PX 50", 1),
+            several(&[("k", "set"), ("k", "expire")])
+        );
+        assert_eq!(ask("GET k", 90), several(&[("k", "expired")]));
+        assert_eq!(ask("RPUSH l a", 90), several(&[("l", "rpush")]));
+        let moved = [("m", "lpush"), ("l", "rpop"), ("l", "del")];
+        assert_eq!(ask("RPOPLPUSH l m", 90), several(&moved));
+        assert!(ask("SADD m a", 90).is_empty(), "it is of another type");
+    }
 }

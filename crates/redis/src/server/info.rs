@@ -271,10 +271,34 @@ pub fn memory(call: &mut Call<'_>, command: &Command) -> Answer {
         let entry = call.server.keyspace.peek(db, key);
         return Ok(entry.map_or(Reply::Null, |entry| Reply::count(key.len() + entry.bytes())));
     }
+    if command.is_word(1, "STATS") {
+        return Ok(memory_stats(call.server));
+    }
+    if command.is_word(1, "PURGE") {
+        return Ok(Reply::OK);
+    }
     if command.is_word(1, "DOCTOR") || command.is_word(1, "MALLOC-STATS") {
         return Ok(Reply::bulk("See INFO memory and the admin page."));
     }
     Err(unknown(command))
+}
+
+/// MEMORY STATS: what is counted here, under Redis's names; nothing is told of the allocator.
+fn memory_stats(server: &Server) -> Reply {
+    let keyspace = &server.keyspace;
+    let (_, scripts, _) = server.scripts.sizes();
+    let bytes = keyspace.memory();
+    let keys: usize = (0..DATABASES).map(|db| keyspace.len(db)).sum();
+    let counts = [
+        ("total.allocated", bytes + scripts),
+        ("lua.caches", scripts),
+        ("keys.count", keys),
+        ("keys.bytes-per-key", bytes.checked_div(keys).unwrap_or(0)),
+        ("keys.not-in-memory", keyspace.cold()),
+        ("dataset.bytes", bytes),
+    ];
+    let counts = counts.map(|(name, count)| (Reply::bulk(name), Reply::count(count)));
+    Reply::Map(counts.into())
 }
 
 pub fn debug(_call: &mut Call<'_>, command: &Command) -> Answer {

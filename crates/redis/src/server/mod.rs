@@ -24,7 +24,8 @@
 //! | `info` | INFO, CONFIG, COMMAND, and other questions about the server |
 //! | `numbers` | what INFO and metrics tell |
 //! | `statistics` | how often commands ran, failed and were refused, and how long they took |
-//! | `slowlog`, `latency` | what took long |
+//! | `slowlog`, `latency`, `latency_report` | what took long |
+//! | `commands`, `key_access` | COMMAND |
 
 mod acl;
 mod acl_commands;
@@ -42,7 +43,9 @@ mod events;
 mod forward;
 mod hello;
 mod info;
+mod key_access;
 mod latency;
+mod latency_report;
 mod needs;
 mod numbers;
 mod pause;

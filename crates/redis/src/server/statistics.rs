@@ -105,15 +105,31 @@ pub(super) struct OfCommand {
 /// What is known of all commands.
 #[derive(Debug, Default)]
 pub(super) struct Statistics {
-    commands: HashMap<&'static str, OfCommand, foldhash::fast::RandomState>,
+    commands: Vec<(&'static str, OfCommand)>,
+    /// Where each name is.
+    places: HashMap<&'static str, usize, foldhash::fast::RandomState>,
+    /// Where the last one was: commands of a kind come together.
+    last: usize,
     /// First words of errors.
     errors: BTreeMap<String, u64>,
 }
 
 impl Statistics {
+    fn of(&mut self, name: &'static str) -> &mut OfCommand {
+        let is_last = |(last, _): &(&'static str, _)| std::ptr::eq(*last, name);
+        if !self.commands.get(self.last).is_some_and(is_last) {
+            let commands = &mut self.commands;
+            self.last = *self.places.entry(name).or_insert_with(|| {
+                commands.push((name, OfCommand::default()));
+                commands.len() - 1
+            });
+        }
+        &mut self.commands[self.last].1
+    }
+
     /// A command ran.
     pub fn ran(&mut self, name: &'static str, has_failed: bool, micros: u64) {
-        let command = self.commands.entry(name).or_default();
+        let command = self.of(name);
         command.calls += 1;
         command.micros += micros;
         command.failed += u64::from(has_failed);
@@ -122,14 +138,14 @@ impl Statistics {
 
     /// A command ended that had waited: how long it ran is not known.
     pub fn waited(&mut self, name: &'static str, has_failed: bool) {
-        let command = self.commands.entry(name).or_default();
+        let command = self.of(name);
         command.calls += 1;
         command.failed += u64::from(has_failed);
     }
 
     /// A command was known and refused before it ran.
     pub fn rejected(&mut self, name: &'static str) {
-        self.commands.entry(name).or_default().rejected += 1;
+        self.of(name).rejected += 1;
     }
 
     fn failed(&mut self, error: &str) {
@@ -170,7 +186,10 @@ impl Statistics {
 
     /// Those of [`Statistics::commands`] that were timed, with how often and how long.
     pub fn timed(&self) -> impl Iterator<Item = (&'static str, u64, &Times)> {
-        let timed = self.commands().into_iter().filter(|(_, of)| of.times.total > 0);
+        let timed = self
+            .commands()
+            .into_iter()
+            .filter(|(_, of)| of.times.total > 0);
         timed.map(|(name, of)| (name, of.times.total, &of.times))
     }
 

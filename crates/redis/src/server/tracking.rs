@@ -276,3 +276,101 @@ impl Server {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::server::{ClientId, Server, Settings};
+    use crate::{Command, Keyspace, Reply, Stamp};
+
+    struct Two {
+        server: Server,
+        reader: ClientId,
+        writer: ClientId,
+    }
+
+    impl Two {
+        fn new() -> Self {
+            let mut server = Server::new(Keyspace::new(), Settings::default(), 0);
+            let (reader, writer) = (server.connect("a".into(), 0), server.connect("b".into(), 0));
+            let mut two = Self {
+                server,
+                reader,
+                writer,
+            };
+            two.ask(reader, "HELLO 3");
+            two
+        }
+
+        /// What the reader is told by a command.
+        fn ask(&mut self, id: ClientId, words: &str) -> Vec<String> {
+            let command = Command::of(&words.split(' ').collect::<Vec<_>>());
+            let reply = self.server.handle(id, &command, Stamp::new(1, 7)).reply;
+            assert!(!reply.is_error(), "{words}: {reply:?}");
+            let outbox = self.server.take_outbox().into_iter();
+            let told = outbox.filter(|(to, _)| *to == self.reader);
+            told.map(|(_, message)| match message {
+                Reply::Push(parts) => match &parts[1] {
+                    Reply::Null => "all".to_owned(),
+                    Reply::Array(keys) => {
+                        let keys = keys.iter().map(|key| match key {
+                            Reply::Bulk(key) => String::from_utf8_lossy(key).into_owned(),
+                            other => format!("{other:?}"),
+                        });
+                        keys.collect::<Vec<_>>().join(" ")
+                    }
+                    other => format!("{other:?}"),
+                },
+                other => format!("{other:?}"),
+            })
+            .collect()
+        }
+    }
+
+    #[test]
+    fn who_has_read_a_key_is_told_once_that_it_changed() {
+        let mut two = Two::new();
+        let (reader, writer) = (two.reader, two.writer);
+        two.ask(reader, "CLIENT TRACKING ON NOLOOP");
+        two.ask(reader, "MGET k l");
+        assert_eq!(two.ask(writer, "MSET k 1 l 2 m 3"), ["k", "l"]);
+        assert!(two.ask(writer, "SET k 2").is_empty());
+        two.ask(reader, "GET k");
+        assert!(two.ask(reader, "SET k own").is_empty());
+        two.ask(reader, "GET k");
+        assert_eq!(two.ask(writer, "FLUSHALL"), ["all"]);
+        assert_eq!(
+            (two.server.tracked.keys(), two.server.tracked.items()),
+            (0, 0)
+        );
+        two.server.disconnect(reader);
+        assert!(!two.server.tracked.is_on() && !two.server.is_observed);
+    }
+
+    #[test]
+    fn prefixes_are_told_without_reading_and_in_one_message() {
+        let mut two = Two::new();
+        let (reader, writer) = (two.reader, two.writer);
+        two.ask(reader, "CLIENT TRACKING ON BCAST PREFIX user:");
+        assert_eq!(
+            two.ask(writer, "MSET user:2 a other b user:1 c"),
+            ["user:1 user:2"]
+        );
+        two.ask(reader, "GET other");
+        assert_eq!(two.server.tracked.keys(), 0);
+    }
+
+    #[test]
+    fn keys_beyond_the_limit_are_forgotten_and_told() {
+        let mut two = Two::new();
+        let reader = two.reader;
+        two.ask(reader, "CONFIG SET tracking-table-max-keys 3");
+        two.ask(reader, "CLIENT TRACKING ON");
+        let told: usize = (0..10)
+            .map(|number| two.ask(reader, &format!("GET key{number}")).len())
+            .sum();
+        assert_eq!(
+            (told, two.server.tracked.keys(), two.server.tracked.items()),
+            (7, 3, 3)
+        );
+    }
+}
