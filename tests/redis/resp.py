@@ -1,4 +1,4 @@
-"""A RESP client of few lines: what it reads is what the server sent, errors included."""
+"""A RESP client of few lines: what it reads is what the server sent, errors included. Maps of RESP 3 are flat."""
 
 import socket
 import ssl
@@ -6,6 +6,10 @@ import ssl
 
 class ReplyError(str):
     """An error reply."""
+
+
+class Push(list):
+    """What nobody asked for, in RESP 3."""
 
 
 class Link:
@@ -42,7 +46,21 @@ class Link:
             return self.file.read(int(rest) + 2)[:-2]
         if kind == b"*":
             return None if rest == b"-1" else [self.read() for _ in range(int(rest))]
-        raise ValueError(f"not RESP 2: {line!r}")
+        if kind == b">":
+            return Push(self.read() for _ in range(int(rest)))
+        if kind == b"~":
+            return [self.read() for _ in range(int(rest))]
+        if kind == b"%":
+            return [self.read() for _ in range(2 * int(rest))]
+        if kind == b"_":
+            return None
+        if kind == b",":
+            return float(rest)
+        if kind == b"#":
+            return rest == b"t"
+        if kind == b"=":
+            return self.file.read(int(rest) + 2)[4:-2]
+        raise ValueError(f"neither RESP 2 nor 3: {line!r}")
 
     def call(self, *words):
         """Sends a command and reads its reply."""

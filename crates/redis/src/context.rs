@@ -83,6 +83,11 @@ impl Context<'_> {
         self.keyspace.touch(self.db, key);
     }
 
+    /// Takes back that `key`, which was there before, was changed: all is as it was.
+    pub(crate) fn untouch(&mut self, key: &[u8]) {
+        self.keyspace.untouch(self.db, key);
+    }
+
     /// Whether there is a key.
     pub(crate) fn exists(&mut self, key: &[u8]) -> bool {
         self.keyspace.find(self.db, key).is_some()

@@ -65,6 +65,8 @@ struct Call {
     client: ClientId,
     slot: u64,
     data: DataCall,
+    /// When it came.
+    since: Nanos,
     /// When it has waited long enough, if it may wait.
     until: Option<Nanos>,
 }
@@ -229,6 +231,7 @@ impl Front {
             client: id,
             slot,
             data,
+            since: outside.now(),
             until,
         };
         self.calls.ask(call, replicated, outside);
@@ -283,6 +286,9 @@ impl Front {
         reply: Vec<u8>,
         outside: &mut Outside<CurpNode<RedisMachine>>,
     ) {
+        let took = outside.now().saturating_sub(call.since).as_micros();
+        let has_failed = reply.first() == Some(&b'-');
+        self.server.answered(&call.data, has_failed, took);
         let Some(connection) = self.connections.get_mut(&call.client) else {
             return; // it is gone
         };

@@ -59,6 +59,8 @@ pub struct EventLoop {
     pub(super) now: u64,
     pub(super) micros: u16,
     pub(super) ticked: u64,
+    /// Commands wait for the end of a pause, or did when the round began.
+    was_paused: bool,
 }
 
 impl EventLoop {
@@ -96,6 +98,7 @@ impl EventLoop {
             now: 0,
             micros: 0,
             ticked: 0,
+            was_paused: false,
         };
         this.look_at_clock();
         this.server.start(this.now);
@@ -143,6 +146,11 @@ impl EventLoop {
         }
     }
 
+    /// Whether commands may run that a pause held.
+    fn pause_is_over(&self) -> bool {
+        self.was_paused && !self.server.is_paused()
+    }
+
     fn wait(&mut self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
         let is_busy = self.sockets.active.iter().any(|id| {
             self.sockets
@@ -153,7 +161,11 @@ impl EventLoop {
         let wake = self.server.next_wait_end().map_or(TICK_MILLIS, |end| {
             end.saturating_sub(self.now).min(TICK_MILLIS)
         });
-        let millis = if is_busy { 0 } else { wake };
+        let millis = if is_busy || self.pause_is_over() {
+            0
+        } else {
+            wake
+        };
         let timeout = Timespec {
             tv_sec: 0,
             tv_nsec: i64::try_from(millis * 1_000_000).unwrap_or(0),
@@ -213,9 +225,11 @@ impl EventLoop {
         }
         if came {
             self.make_room();
-            let parked: Vec<ClientId> = self.parked.iter().copied().collect();
-            self.sockets.active.extend(parked);
         }
+        if came || self.pause_is_over() {
+            self.sockets.active.extend(&self.parked);
+        }
+        self.was_paused = self.server.is_paused();
     }
 
     /// A value cannot be read: those whose commands need it are told.
@@ -228,7 +242,7 @@ impl EventLoop {
         self.requested.remove(row);
         let needs_it = |needs: &Needs| match needs {
             Needs::Values(loads) => loads.iter().any(|load| load.row == row),
-            Needs::AllNames | Needs::Nothing => false,
+            Needs::AllNames | Needs::Nothing | Needs::Paused => false,
         };
         let text = format!("ERR a key of this command cannot be read: {why}");
         self.refuse_parked(&text, needs_it);
@@ -337,6 +351,13 @@ impl EventLoop {
     ) {
         match self.server.needs(id, command) {
             Needs::Nothing => {}
+            Needs::Paused => {
+                // No time of the store: it is not told as such.
+                connection.is_parked = true;
+                self.was_paused = true;
+                self.parked.insert(id);
+                return;
+            }
             Needs::AllNames => {
                 return match &self.names_failure {
                     None => self.park(id, connection),
@@ -364,6 +385,7 @@ impl EventLoop {
             shared: &self.shared,
             stamp,
             begun: None,
+            clock: None,
             is_abandoned: false,
         };
         let (server, effects) = (&mut self.server, &mut self.effects);

@@ -11,6 +11,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 
 use super::event_loop::EVENTS;
+use super::long_commands::micros_since;
 use super::sockets::Sockets;
 use super::store::{self, FromStore, Values};
 use super::sync::Syncs;
@@ -26,6 +27,8 @@ pub struct LoopHost<'a> {
     pub stamp: Stamp,
     /// When the clock was first looked at.
     pub begun: Option<Instant>,
+    /// When it was first asked how late it is.
+    pub clock: Option<Instant>,
     /// The process ends: what the command wrote is not kept.
     pub is_abandoned: bool,
 }
@@ -66,6 +69,14 @@ impl ScriptHost for LoopHost<'_> {
             self.serve_others(server);
         }
         ScriptFate::GoesOn
+    }
+
+    fn micros(&mut self) -> u64 {
+        micros_since(*self.clock.get_or_insert_with(Instant::now))
+    }
+
+    fn secret(&mut self, bytes: &mut [u8]) -> bool {
+        aws_lc_rs::rand::fill(bytes).is_ok()
     }
 }
 

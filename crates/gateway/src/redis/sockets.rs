@@ -105,6 +105,9 @@ impl Sockets {
                 server.disconnect(id);
                 continue;
             }
+            if let Ok(local) = socket.local_addr() {
+                server.set_local_address(id, local.to_string());
+            }
             let stream = Stream::new(socket, self.tls.clone());
             self.connections.insert(id, Connection::new(stream));
         }

@@ -22,11 +22,15 @@ pub fn setbit(context: &mut Context<'_>, command: &Command) -> Answer {
         }
     };
     let value = context.string_or_new(command.arg(1))?;
-    if value.len() <= place / 8 {
+    let is_longer = value.len() <= place / 8;
+    if is_longer {
         value.resize(place / 8 + 1, 0);
     }
     let before = bit(value, place);
     set_bit(value, place, is_set);
+    if !is_longer && before == is_set {
+        context.untouch(command.arg(1));
+    }
     Ok(Reply::flag(before))
 }
 

@@ -195,11 +195,21 @@ pub fn bitfield(context: &mut Context<'_>, command: &Command) -> Answer {
         return read(context, command, steps);
     };
     let value = context.string_or_new(command.arg(1))?;
-    if value.len() < end.div_ceil(8) {
+    let mut is_changed = value.len() < end.div_ceil(8);
+    if is_changed {
         value.resize(end.div_ceil(8), 0);
     }
-    let replies = steps.into_iter().map(|step| reply(run(step, value)));
-    Ok(Reply::Array(replies.collect()))
+    let mut replies = Vec::with_capacity(steps.len());
+    for step in steps {
+        let (form, place) = (step.form, step.place);
+        let before = form.read(value, place);
+        replies.push(reply(run(step, value)));
+        is_changed |= form.read(value, place) != before;
+    }
+    if !is_changed {
+        context.untouch(command.arg(1));
+    }
+    Ok(Reply::Array(replies))
 }
 
 fn read(context: &mut Context<'_>, command: &Command, steps: Vec<Step>) -> Answer {

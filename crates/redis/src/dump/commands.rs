@@ -19,7 +19,7 @@ pub fn dump(context: &mut Context<'_>, command: &Command) -> Answer {
         ));
     }
     let payload =
-        payload(&entry.value).ok_or(CommandError::text("ERR DUMP of a stream is not supported"))?;
+        payload(&entry.value).ok_or(CommandError::text("ERR this value cannot be dumped"))?;
     Ok(Reply::Bulk(payload))
 }
 

@@ -2,13 +2,14 @@
 //!
 //! A payload is a type, the value in the form of an RDB file, the version of that form (u16) and a
 //! CRC-64 of all before it, both little-endian. Written is version 10 (Redis 7.0) without compression.
-//! Read are versions up to 11 (Redis 7.2) and, of strings, lists, sets, hashes and sorted sets, all
-//! forms from Redis 2.6 on (see [`read`]). Streams and modules are neither written nor read.
+//! Read are versions up to 11 (Redis 7.2), all forms of values from Redis 2.6 on (see [`read`]).
+//! Modules are neither written nor read.
 //!
 //! | file | what |
 //! |---|---|
 //! | `checksum` | the CRC |
 //! | `write`, `read` | values and bytes |
+//! | `stream` | streams with their groups |
 //! | `packed` | ziplists, listpacks, intsets and compressed strings inside what is read |
 //! | `commands` | DUMP, RESTORE |
 
@@ -16,6 +17,7 @@ mod checksum;
 mod commands;
 mod packed;
 mod read;
+mod stream;
 mod write;
 
 use crate::spec::{CommandSpec, Flags, Group, Keys, data};
@@ -67,7 +69,10 @@ mod kinds {
     pub const HASH_LISTPACK: u8 = 16;
     pub const ZSET_LISTPACK: u8 = 17;
     pub const LIST_OF_LISTPACKS: u8 = 18;
+    pub const STREAM_5: u8 = 15;
+    pub const STREAM_7_0: u8 = 19;
     pub const SET_LISTPACK: u8 = 20;
+    pub const STREAM_7_2: u8 = 21;
     /// No value: the code of functions.
     pub const LIBRARY: u8 = 245;
 }
@@ -127,10 +132,11 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(
-            kind in "SET|RPUSH|SADD|HSET|ZADD",
+            kind in "SET|RPUSH|SADD|HSET|ZADD|XADD",
             words in prop::collection::vec((-99_999..99_999_i64, "[a-z]{0,30}"), 1..40),
         ) {
             let lines: Vec<String> = words.iter().map(|(number, text)| match kind.as_str() {
+                "XADD" => format!("XADD k * f{} {number} g x{text}", number % 3),
                 "HSET" | "ZADD" => format!("{kind} k {number} x{text}"),
                 _ => format!("{kind} k {number}"),
             }).collect();
@@ -151,21 +157,26 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_reading_panic(kind in 0..25_u8, bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn no_bytes_make_reading_panic(kind in 0..26_u8, bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = read::value(&[&[kind][..], &bytes].concat());
             let _ = verified(&bytes);
         }
 
         #[test]
         fn no_packed_bytes_make_reading_panic(
-            kind in prop::sample::select(vec![10_u8, 11, 12, 13, 14, 16, 17, 18, 20]),
+            kind in prop::sample::select(vec![10_u8, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21]),
             bytes in prop::collection::vec(any::<u8>(), 0..60),
             header in prop::sample::select(vec![0_usize, 6, 8, 10]),
         ) {
             // A string of a length, behind a header of plausible zeros.
             let inner = [&vec![0; header][..], &bytes].concat();
             let length = u8::try_from(inner.len()).unwrap();
-            let prefix: &[u8] = match kind { 14 => &[1], 18 => &[1, 2], _ => &[] };
+            let prefix: &[u8] = match kind {
+                14 => &[1],
+                18 => &[1, 2],
+                15 | 19 | 21 => &[1, 16, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1],
+                _ => &[],
+            };
             let _ = read::value(&[&[kind][..], prefix, &[0x40, length][..], &inner].concat());
         }
     }

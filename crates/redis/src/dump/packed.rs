@@ -96,6 +96,87 @@ pub fn listpack(packed: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
 }
 
+/// Makes a listpack, element by element.
+#[derive(Default)]
+pub struct Listpack {
+    entries: Vec<u8>,
+    count: usize,
+}
+
+impl Listpack {
+    /// Adds a number.
+    pub fn number(&mut self, number: i64) {
+        let before = self.entries.len();
+        match (
+            u8::try_from(number),
+            i16::try_from(number),
+            i32::try_from(number),
+        ) {
+            (Ok(small @ 0..=0x7F), ..) => self.entries.push(small),
+            (_, Ok(short), _) => self.with_form(0xF1, &short.to_le_bytes()),
+            (_, _, Ok(middle)) => self.with_form(0xF3, &middle.to_le_bytes()),
+            _ => self.with_form(0xF4, &number.to_le_bytes()),
+        }
+        self.end(before);
+    }
+
+    /// Adds bytes, as they are.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        let before = self.entries.len();
+        let length = bytes.len();
+        match (u8::try_from(length), u16::try_from(length)) {
+            (Ok(short @ 0..=0x3F), _) => self.entries.push(0x80 | short),
+            (_, Ok(middle @ 0..=0x0FFF)) => {
+                self.entries
+                    .extend_from_slice(&(0xE000 | middle).to_be_bytes());
+            }
+            _ => {
+                let length = u32::try_from(length).unwrap_or(u32::MAX);
+                self.with_form(0xF0, &length.to_le_bytes());
+            }
+        }
+        self.entries.extend_from_slice(bytes);
+        self.end(before);
+    }
+
+    fn with_form(&mut self, form: u8, bytes: &[u8]) {
+        self.entries.push(form);
+        self.entries.extend_from_slice(bytes);
+    }
+
+    /// An element ends with its length, to be read from behind: seven bits a byte, the last ones last.
+    fn end(&mut self, before: usize) {
+        let length = self.entries.len() - before;
+        let bytes = match length {
+            0..=127 => 1,
+            128..=16_382 => 2,
+            16_383..=2_097_150 => 3,
+            2_097_151..=268_435_454 => 4,
+            _ => 5,
+        };
+        for place in (0..bytes).rev() {
+            let seven = (length >> (7 * place)) & 0x7F;
+            let goes_on = if place + 1 == bytes { 0 } else { 0x80 };
+            self.entries
+                .push(u8::try_from(seven).unwrap_or(0) | goes_on);
+        }
+        self.count += 1;
+    }
+
+    /// All of it.
+    pub fn whole(self) -> Vec<u8> {
+        // As many elements as that are counted by who reads them.
+        let count = u16::try_from(self.count).unwrap_or(u16::MAX);
+        let bytes = u32::try_from(self.entries.len() + 7).unwrap_or(u32::MAX);
+        let mut out = Vec::with_capacity(self.entries.len() + 7);
+        out.extend_from_slice(&bytes.to_le_bytes());
+        out.extend_from_slice(&count.to_le_bytes());
+        out.extend_from_slice(&self.entries);
+        out.push(0xFF);
+        out
+    }
+}
+
 /// The members of an intset: bytes of each, number, then numbers.
 pub fn intset(packed: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut input = Input(packed);

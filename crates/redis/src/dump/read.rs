@@ -1,6 +1,6 @@
 //! A value from its type and bytes. Whatever the bytes are, it is a value or nothing.
 
-use super::{kinds, packed};
+use super::{kinds, packed, stream};
 use crate::keyspace::Value;
 use crate::number;
 use crate::objects::{Hash, List, Set, ZSet};
@@ -40,11 +40,18 @@ impl<'a> Input<'a> {
         }))
     }
 
-    fn length(&mut self) -> Option<usize> {
+    /// A number of up to 64 bits.
+    pub fn wide(&mut self) -> Option<u64> {
+        self.length().map(|length| length as u64)
+    }
+
+    /// A length.
+    pub fn length(&mut self) -> Option<usize> {
         self.length_or_form()?.ok()
     }
 
-    fn string(&mut self) -> Option<Vec<u8>> {
+    /// A string in any of its forms.
+    pub fn string(&mut self) -> Option<Vec<u8>> {
         let number = match self.length_or_form()? {
             Ok(length) => return self.take(length).map(<[u8]>::to_vec),
             Err(0) => i64::from(i8::from_le_bytes(self.array()?)),
@@ -130,6 +137,9 @@ pub fn value(bytes: &[u8]) -> Option<Value> {
         }
         kinds::ZSET => zset(input.scored(false)?)?,
         kinds::ZSET_TEXT => zset(input.scored(true)?)?,
+        kinds::STREAM_5 => stream::read(&mut input, stream::Form::First)?,
+        kinds::STREAM_7_0 => stream::read(&mut input, stream::Form::Second)?,
+        kinds::STREAM_7_2 => stream::read(&mut input, stream::Form::Third)?,
         kinds::LIST_ZIPLIST => list(packed::ziplist(&input.string()?)?),
         kinds::SET_INTSET => set(packed::intset(&input.string()?)?)?,
         kinds::SET_LISTPACK => set(packed::listpack(&input.string()?)?)?,

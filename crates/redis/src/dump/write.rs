@@ -1,6 +1,6 @@
 //! A value as its type and bytes.
 
-use super::kinds;
+use super::{kinds, stream};
 use crate::keyspace::Value;
 use crate::number;
 
@@ -41,12 +41,27 @@ pub fn value(value: &Value) -> Option<Vec<u8>> {
                 out.extend_from_slice(&scored.score.to_le_bytes());
             }
         }
-        Value::Stream(_) | Value::Cold(_) => return None,
+        Value::Stream(found) => {
+            out.push(kinds::STREAM_7_0);
+            stream::write(&mut out, found);
+        }
+        Value::Cold(_) => return None,
     }
     Some(out)
 }
 
-fn length(out: &mut Vec<u8>, length: usize) {
+/// A number of up to 64 bits.
+pub fn wide(out: &mut Vec<u8>, number: u64) {
+    length(out, usize::try_from(number).unwrap_or(usize::MAX));
+}
+
+/// Bytes that are no number, however they look.
+pub fn raw(out: &mut Vec<u8>, bytes: &[u8]) {
+    length(out, bytes.len());
+    out.extend_from_slice(bytes);
+}
+
+pub fn length(out: &mut Vec<u8>, length: usize) {
     match (u16::try_from(length), u32::try_from(length)) {
         (Ok(short), _) if short < 1 << 6 => out.push(short.to_be_bytes()[1]),
         (Ok(short), _) if short < 1 << 14 => {

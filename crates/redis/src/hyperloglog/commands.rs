@@ -43,6 +43,8 @@ pub fn pfadd(context: &mut Context<'_>, command: &Command) -> Answer {
     }
     if is_changed {
         registers::forget_count(value);
+    } else {
+        context.untouch(command.arg(1));
     }
     Ok(Reply::flag(is_changed))
 }

@@ -60,7 +60,9 @@ pub fn object(context: &mut Context<'_>, command: &Command) -> Result<Reply, Com
     match () {
         () if command.is_word(1, "ENCODING") => Ok(Reply::bulk(encoding(&entry.value))),
         () if command.is_word(1, "REFCOUNT") => Ok(Reply::Integer(1)),
-        () if command.is_word(1, "IDLETIME") => Ok(Reply::Integer(0)),
+        () if command.is_word(1, "IDLETIME") => Err(CommandError::text(
+            "ERR idle time is not tracked: values leave memory in turn, not by their last use",
+        )),
         () if command.is_word(1, "FREQ") => Err(CommandError::text(
             "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please \
              note that when switching between policies at runtime LRU and LFU data will take some \

@@ -65,6 +65,8 @@ pub struct Keyspace {
     /// Whether the command did more than remove keys whose time is over.
     has_changed: bool,
     expiring: Expiring,
+    /// Keys whose time is over, where somebody wants to know.
+    expired: Option<Vec<(usize, Box<[u8]>)>>,
     /// Bytes taken, roughly; and how many values are only in the store.
     memory: usize,
     cold: usize,
@@ -114,6 +116,7 @@ impl Keyspace {
             written: Vec::new(),
             has_changed: false,
             expiring: Expiring::default(),
+            expired: None,
             memory: 0,
             cold: 0,
             clock_hand: (0, 0),
@@ -263,6 +266,14 @@ impl Keyspace {
         }
     }
 
+    /// Takes back that the running command changed `key`, which was there before: nothing was.
+    pub(crate) fn untouch(&mut self, db: usize, key: &[u8]) {
+        let row = rows::meta_key(db, self.databases[db].epoch, key);
+        if self.touched.last().is_some_and(|last| last.row == row) {
+            self.touched.pop();
+        }
+    }
+
     /// Gives `key` an expiry, or takes it away with 0.
     pub fn set_expiry(&mut self, db: usize, key: &[u8], at_millis: u64) {
         if let Some(entry) = self.databases[db].entries.get_mut(key) {
@@ -286,14 +297,6 @@ impl Keyspace {
             }
         }
         true
-    }
-
-    /// Removes a key whose time is over.
-    fn expire(&mut self, db: usize, key: &[u8]) {
-        self.statistics.expired += 1;
-        let has_changed = self.has_changed;
-        self.remove(db, key);
-        self.has_changed = has_changed;
     }
 
     /// No key has an expiry at or before this time, in milliseconds since 1970: what had one was

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::call::Call;
+use sha2::{Digest as _, Sha256};
+
+use super::acl_log::Denied;
 use super::table;
 use crate::command::Command;
 use crate::error::CommandError;
 use crate::glob;
-use crate::resp::Reply;
 use crate::spec::{CommandSpec, Flags};
 
 /// One rule about commands, in order: the last that fits decides.
@@ -15,22 +16,36 @@ use crate::spec::{CommandSpec, Flags};
 enum Rule {
     All(bool),
     Family(String, bool),
-    Name(String, bool),
+    /// A command, or a part of one: `client|list`.
+    Name(&'static str, bool),
 }
 
+/// All that a list of patterns may have.
+const EVERYTHING: &[u8] = b"*";
+
+/// What one user may do.
 #[derive(Debug, Clone, Default)]
-struct User {
-    is_on: bool,
-    needs_no_password: bool,
-    passwords: Vec<String>,
+pub(super) struct User {
+    pub is_on: bool,
+    pub needs_no_password: bool,
+    /// SHA-256 of each, in hexadecimal digits.
+    pub passwords: Vec<String>,
     rules: Vec<Rule>,
+    /// Of keys.
     patterns: Vec<Vec<u8>>,
+    /// Of channels.
+    channels: Vec<Vec<u8>>,
 }
 
 /// All users.
 #[derive(Debug)]
 pub(super) struct Users {
-    by_name: BTreeMap<String, User>,
+    pub by_name: BTreeMap<String, User>,
+}
+
+/// A password as it is kept.
+fn hashed(password: &[u8]) -> String {
+    hex::encode(Sha256::digest(password))
 }
 
 /// Whether two texts are equal, in a time that depends on their lengths only.
@@ -64,7 +79,8 @@ pub(super) fn families(spec: &CommandSpec) -> Vec<&'static str> {
 }
 
 impl User {
-    fn may_run(&self, spec: &CommandSpec) -> bool {
+    /// Whether it may run a command, whose full name is `name`.
+    fn may_run(&self, spec: &CommandSpec, name: &str) -> bool {
         let mut allowed = false;
         for rule in &self.rules {
             match rule {
@@ -72,14 +88,17 @@ impl User {
                 Rule::Family(family, is_allowed) if families(spec).contains(&family.as_str()) => {
                     allowed = *is_allowed;
                 }
-                Rule::Name(name, is_allowed) if name == spec.name => allowed = *is_allowed,
+                Rule::Name(rule, is_allowed) if *rule == spec.name || *rule == name => {
+                    allowed = *is_allowed;
+                }
                 Rule::Family(..) | Rule::Name(..) => {}
             }
         }
         allowed
     }
 
-    fn change(&mut self, rule: &str) -> Result<(), CommandError> {
+    /// Applies a rule of ACL SETUSER.
+    pub fn change(&mut self, rule: &str) -> Result<(), CommandError> {
         let wrong = || {
             CommandError::new(format!(
                 "ERR Error in ACL SETUSER modifier '{rule}': Syntax error"
@@ -96,37 +115,32 @@ impl User {
                 self.needs_no_password = false;
                 self.passwords.clear();
             }
-            "allkeys" => self.patterns = vec![b"*".to_vec()],
+            "allkeys" => self.patterns = vec![EVERYTHING.to_vec()],
             "resetkeys" => self.patterns.clear(),
             "allcommands" => self.rules = vec![Rule::All(true)],
             "nocommands" => self.rules = vec![Rule::All(false)],
-            "allchannels" | "resetchannels" | "sanitize-payload" | "skip-sanitize-payload" => {}
+            "allchannels" => self.channels = vec![EVERYTHING.to_vec()],
+            "resetchannels" => self.channels.clear(),
+            "sanitize-payload" | "skip-sanitize-payload" => {}
             "reset" => *self = Self::default(),
             _ => {
                 let (first, rest) = rule.split_at_checked(1).ok_or_else(wrong)?;
                 match (first, rest.strip_prefix('@')) {
-                    (">", _) => {
-                        self.needs_no_password = false;
-                        self.passwords.push(rest.to_owned());
-                    }
-                    ("<", _) => self.passwords.retain(|password| password != rest),
-                    ("~", _) => self.patterns.push(rest.as_bytes().to_vec()),
-                    ("&", _) => {}
+                    (">", _) => self.add_password(hashed(rest.as_bytes())),
+                    ("#", _) => self.add_password(checked_hash(rule, rest)?),
+                    ("<", _) => self.drop_password(&hashed(rest.as_bytes()), rule)?,
+                    ("!", _) => self.drop_password(&checked_hash(rule, rest)?, rule)?,
+                    ("~", _) => add(&mut self.patterns, rest),
+                    ("&", _) => add(&mut self.channels, rest),
                     ("+" | "-", Some("all")) => self.rules = vec![Rule::All(first == "+")],
-                    ("+" | "-", Some(family)) => {
-                        if !all_families().contains(&family) {
-                            return Err(CommandError::new(format!(
-                                "ERR Error in ACL SETUSER modifier '{rule}': Unknown command or \
-                                 category name in ACL"
-                            )));
-                        }
-                        self.rules
-                            .push(Rule::Family(family.to_owned(), first == "+"));
+                    ("+" | "-", Some(family)) if all_families().contains(&family) => {
+                        self.allow_family(family, first == "+");
                     }
-                    ("+" | "-", None) if table::find(rest.as_bytes()).is_some() => {
-                        self.rules
-                            .push(Rule::Name(rest.to_ascii_lowercase(), first == "+"));
+                    ("+" | "-", None) => {
+                        let name = known_name(rest).ok_or_else(|| unknown_name(rule))?;
+                        self.allow_name(name, first == "+");
                     }
+                    ("+" | "-", Some(_)) => return Err(unknown_name(rule)),
                     _ => return Err(wrong()),
                 }
             }
@@ -134,21 +148,62 @@ impl User {
         Ok(())
     }
 
-    fn describe(&self, name: &str) -> String {
-        let mut parts = vec![
-            format!("user {name}"),
-            if self.is_on { "on" } else { "off" }.to_owned(),
-        ];
-        if self.needs_no_password {
-            parts.push("nopass".to_owned());
+    fn add_password(&mut self, hash: String) {
+        self.needs_no_password = false;
+        if !self.passwords.contains(&hash) {
+            self.passwords.push(hash);
         }
-        // Passwords are not told.
-        parts.extend(self.passwords.iter().map(|_| "#***".to_owned()));
-        for pattern in &self.patterns {
-            parts.push(format!("~{}", String::from_utf8_lossy(pattern)));
+    }
+
+    fn drop_password(&mut self, hash: &str, rule: &str) -> Result<(), CommandError> {
+        let before = self.passwords.len();
+        self.passwords.retain(|password| password != hash);
+        if self.passwords.len() == before {
+            return Err(CommandError::new(format!(
+                "ERR Error in ACL SETUSER modifier '{rule}': The password you are trying to remove \
+                 from the user does not exist"
+            )));
         }
-        parts.push("&*".to_owned());
-        if self.rules.is_empty() {
+        Ok(())
+    }
+
+    /// Rules before that a new one decides otherwise are no rules any more.
+    fn allow_family(&mut self, family: &str, is_allowed: bool) {
+        self.rules.retain(|rule| match rule {
+            Rule::All(_) => true,
+            Rule::Family(before, _) => before != family,
+            Rule::Name(name, _) => {
+                let command = name.split('|').next().unwrap_or(name);
+                let spec = table::find(command.as_bytes());
+                !spec.is_some_and(|spec| families(spec).contains(&family))
+            }
+        });
+        self.rules.push(Rule::Family(family.to_owned(), is_allowed));
+    }
+
+    fn allow_name(&mut self, name: &'static str, is_allowed: bool) {
+        let is_part = |of: &str| {
+            of.strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with('|'))
+        };
+        self.rules.retain(|rule| match rule {
+            Rule::Name(before, _) => *before != name && !is_part(before),
+            Rule::All(_) | Rule::Family(..) => true,
+        });
+        self.rules.push(Rule::Name(name, is_allowed));
+    }
+
+    /// Its words for ACL GETUSER.
+    pub fn flags(&self) -> Vec<&'static str> {
+        let state = if self.is_on { "on" } else { "off" };
+        let nopass = self.needs_no_password.then_some("nopass");
+        std::iter::once(state).chain(nopass).collect()
+    }
+
+    /// Its rules about commands.
+    pub fn commands(&self) -> String {
+        let mut parts = Vec::new();
+        if !matches!(self.rules.first(), Some(Rule::All(_))) {
             parts.push("-@all".to_owned());
         }
         for rule in &self.rules {
@@ -161,9 +216,105 @@ impl User {
         }
         parts.join(" ")
     }
+
+    /// Its patterns of keys.
+    pub fn keys(&self) -> String {
+        listed('~', &self.patterns)
+    }
+
+    /// Its patterns of channels.
+    pub fn channels(&self) -> String {
+        listed('&', &self.channels)
+    }
+
+    /// Its line of ACL LIST.
+    pub fn describe(&self, name: &str) -> String {
+        let mut parts = vec![format!("user {name}")];
+        parts.extend(self.flags().into_iter().map(str::to_owned));
+        parts.extend(self.passwords.iter().map(|hash| format!("#{hash}")));
+        let (keys, channels) = (self.keys(), self.channels());
+        parts.extend((!keys.is_empty()).then_some(keys));
+        if !self.channels.iter().any(|pattern| pattern == EVERYTHING) {
+            parts.push("resetchannels".to_owned());
+        }
+        parts.extend((!channels.is_empty()).then_some(channels));
+        parts.push(self.commands());
+        parts.join(" ")
+    }
+
+    fn may_all(&self) -> bool {
+        let is_all = |patterns: &[Vec<u8>]| patterns == [EVERYTHING];
+        matches!(self.rules.as_slice(), [Rule::All(true)])
+            && is_all(&self.patterns)
+            && is_all(&self.channels)
+    }
+
+    /// The first channel of a command that it may not use. A pattern is allowed as it is written only.
+    fn denied_channel<'a>(&self, spec: &CommandSpec, command: &'a Command) -> Option<&'a [u8]> {
+        let last = match spec.name {
+            "publish" => 2,
+            "subscribe" | "psubscribe" => command.len(),
+            _ => return None,
+        };
+        let is_pattern = spec.name == "psubscribe";
+        let is_allowed = |channel: &[u8]| {
+            self.channels.iter().any(|allowed| {
+                allowed == EVERYTHING
+                    || if is_pattern {
+                        allowed == channel
+                    } else {
+                        glob::matches(allowed, channel)
+                    }
+            })
+        };
+        let mut channels = command.args_from(1).take(last - 1);
+        channels.find(|channel| !is_allowed(channel))
+    }
 }
 
-fn all_families() -> Vec<&'static str> {
+/// Adds a pattern, unless another one has everything.
+fn add(patterns: &mut Vec<Vec<u8>>, pattern: &str) {
+    let pattern = pattern.as_bytes().to_vec();
+    if pattern == EVERYTHING {
+        patterns.clear();
+    }
+    let is_new = !patterns.contains(&pattern) && !patterns.iter().any(|one| one == EVERYTHING);
+    if is_new {
+        patterns.push(pattern);
+    }
+}
+
+fn listed(sign: char, patterns: &[Vec<u8>]) -> String {
+    let parts = patterns.iter();
+    let parts = parts.map(|pattern| format!("{sign}{}", String::from_utf8_lossy(pattern)));
+    parts.collect::<Vec<String>>().join(" ")
+}
+
+fn checked_hash(rule: &str, hash: &str) -> Result<String, CommandError> {
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if hash.len() == 64 && hash.as_bytes().iter().all(is_digit) {
+        return Ok(hash.to_owned());
+    }
+    Err(CommandError::new(format!(
+        "ERR Error in ACL SETUSER modifier '{rule}': The password hash must be exactly 64 characters \
+         and contain only lowercase hexadecimal characters"
+    )))
+}
+
+fn unknown_name(rule: &str) -> CommandError {
+    CommandError::new(format!(
+        "ERR Error in ACL SETUSER modifier '{rule}': Unknown command or category name in ACL"
+    ))
+}
+
+/// A command, or a part of one, that a rule names.
+fn known_name(name: &str) -> Option<&'static str> {
+    let command = table::find(name.as_bytes()).map(|spec| spec.name);
+    command.or_else(|| table::named(name.as_bytes()))
+}
+
+/// All families, as ACL CAT names them.
+pub(super) fn all_families() -> Vec<&'static str> {
     let mut all: Vec<_> = table::all().flat_map(families).collect();
     all.sort_unstable();
     all.dedup();
@@ -176,9 +327,13 @@ impl Users {
         let default = User {
             is_on: true,
             needs_no_password: password.is_none(),
-            passwords: password.map(str::to_owned).into_iter().collect(),
+            passwords: password
+                .map(|text| hashed(text.as_bytes()))
+                .into_iter()
+                .collect(),
             rules: vec![Rule::All(true)],
-            patterns: vec![b"*".to_vec()],
+            patterns: vec![EVERYTHING.to_vec()],
+            channels: vec![EVERYTHING.to_vec()],
         };
         Self {
             by_name: BTreeMap::from([("default".to_owned(), default)]),
@@ -195,95 +350,33 @@ impl Users {
         let Some(user) = self.by_name.get(name).filter(|user| user.is_on) else {
             return false;
         };
+        let hash = hashed(password);
         let same = user
             .passwords
             .iter()
-            .filter(|own| is_same(own.as_bytes(), password));
+            .filter(|own| is_same(own.as_bytes(), hash.as_bytes()));
         user.needs_no_password || same.count() > 0
     }
 
-    /// Whether `name` may run `command`.
-    pub fn check(
-        &self,
-        name: &str,
-        spec: &CommandSpec,
-        command: &Command,
-    ) -> Result<(), CommandError> {
+    /// What of `command` the user `name` may not.
+    pub fn denial(&self, name: &str, spec: &CommandSpec, command: &Command) -> Option<Denied> {
         let user = self.by_name.get(name);
-        let may_all = |user: &User| {
-            matches!(user.rules.as_slice(), [Rule::All(true)]) && user.patterns == [b"*"]
-        };
-        if user.is_some_and(may_all) {
-            return Ok(());
+        if user.is_some_and(User::may_all) {
+            return None;
         }
-        let Some(user) = user.filter(|user| user.may_run(spec)) else {
-            return Err(CommandError::new(format!(
-                "NOPERM User {name} has no permissions to run the '{}' command",
-                spec.name
-            )));
+        let full_name = table::full_name(spec, command);
+        let Some(user) = user.filter(|user| user.may_run(spec, full_name)) else {
+            return Some(Denied::Command(full_name));
         };
         let is_allowed = |key: &[u8]| {
-            user.patterns
-                .iter()
-                .any(|pattern| glob::matches(pattern, key))
+            let mut patterns = user.patterns.iter();
+            patterns.any(|pattern| glob::matches(pattern, key))
         };
-        let mut places = spec.keys.places(command).into_iter();
-        if places.all(|place| is_allowed(command.arg(place))) {
-            return Ok(());
+        let mut keys = spec.keys.places(command).into_iter();
+        if let Some(place) = keys.find(|place| !is_allowed(command.arg(*place))) {
+            return Some(Denied::Key(command.arg(place).to_vec()));
         }
-        Err(CommandError::text("NOPERM No permissions to access a key"))
-    }
-}
-
-pub fn acl(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandError> {
-    let texts = |texts: Vec<String>| Reply::Array(texts.iter().map(Reply::bulk).collect());
-    let word = command.arg(1).to_ascii_uppercase();
-    let name = String::from_utf8_lossy(command.arg(2)).into_owned();
-    let users = &mut call.server.users.by_name;
-    match (word.as_slice(), command.len()) {
-        (b"WHOAMI", 2) => Ok(Reply::bulk(
-            call.client().user.as_deref().unwrap_or_default(),
-        )),
-        (b"USERS", 2) => Ok(texts(users.keys().cloned().collect())),
-        (b"LIST", 2) => Ok(texts(
-            users
-                .iter()
-                .map(|(name, user)| user.describe(name))
-                .collect(),
-        )),
-        (b"CAT", 2) => Ok(Reply::Array(
-            all_families().iter().map(Reply::bulk).collect(),
-        )),
-        (b"CAT", 3) => {
-            let family = name.to_ascii_lowercase();
-            let of = table::all().filter(|spec| families(spec).contains(&family.as_str()));
-            Ok(Reply::Array(
-                of.map(|spec| Reply::bulk(spec.name)).collect(),
-            ))
-        }
-        (b"SETUSER", 3..) => {
-            // All rules or none.
-            let mut user = users.get(&name).cloned().unwrap_or_default();
-            for rule in command.args_from(3) {
-                user.change(&String::from_utf8_lossy(rule))?;
-            }
-            users.insert(name, user);
-            Ok(Reply::OK)
-        }
-        (b"DELUSER", 3..) if command.args_from(2).any(|name| name == b"default") => Err(
-            CommandError::text("ERR The 'default' user cannot be removed"),
-        ),
-        (b"DELUSER", 3..) => {
-            let named = command
-                .args_from(2)
-                .map(|name| String::from_utf8_lossy(name).into_owned());
-            Ok(Reply::count(
-                named.filter(|name| users.remove(name).is_some()).count(),
-            ))
-        }
-        _ => Err(CommandError::new(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{}'. Try ACL HELP.",
-            String::from_utf8_lossy(command.arg(1))
-        ))),
+        let channel = user.denied_channel(spec, command)?;
+        Some(Denied::Channel(channel.to_vec()))
     }
 }

@@ -24,7 +24,7 @@ impl Server {
     /// with which a connection begins. They write nothing.
     pub fn handle_while_busy(&mut self, id: ClientId, command: &Command, stamp: Stamp) -> Reply {
         self.commands += 1;
-        let spec = match self.admitted(id, command) {
+        let spec = match self.admitted(id, command, stamp) {
             Ok(spec) => spec,
             Err(refused) => return refused,
         };

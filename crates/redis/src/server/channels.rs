@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::call::Call;
 use super::client::ClientId;
+use super::state::Server;
 use crate::command::Command;
 use crate::error::CommandError;
 use crate::glob;
@@ -139,16 +140,16 @@ pub fn punsubscribe(call: &mut Call<'_>, command: &Command) -> Answer {
     changed(call, names, "punsubscribe", (true, false))
 }
 
-pub fn publish(call: &mut Call<'_>, command: &Command) -> Answer {
-    let (channel, message) = (command.arg(1), command.arg(2));
-    let listeners = call.server.channels.by_name.get(channel);
+/// Sends a message to all who listen to a channel; how many there are.
+pub(super) fn tell_listeners(server: &mut Server, channel: &[u8], message: &[u8]) -> usize {
+    let listeners = server.channels.by_name.get(channel);
     let listeners: Vec<ClientId> = listeners.into_iter().flatten().copied().collect();
     for id in &listeners {
         let parts = [&b"message"[..], channel, message].map(Reply::bulk);
-        call.server.send(*id, Reply::Push(parts.into()));
+        server.send(*id, Reply::Push(parts.into()));
     }
     let mut reached = listeners.len();
-    let patterns = call.server.channels.by_pattern.iter();
+    let patterns = server.channels.by_pattern.iter();
     let matching: Vec<_> = patterns
         .filter(|(pattern, _)| glob::matches(pattern, channel))
         .collect();
@@ -160,9 +161,14 @@ pub fn publish(call: &mut Call<'_>, command: &Command) -> Answer {
         reached += ids.len();
         for id in ids {
             let parts = [&b"pmessage"[..], &pattern, channel, message].map(Reply::bulk);
-            call.server.send(id, Reply::Push(parts.into()));
+            server.send(id, Reply::Push(parts.into()));
         }
     }
+    reached
+}
+
+pub fn publish(call: &mut Call<'_>, command: &Command) -> Answer {
+    let reached = tell_listeners(call.server, command.arg(1), command.arg(2));
     Ok(Reply::count(reached))
 }
 

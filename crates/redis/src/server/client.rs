@@ -3,6 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::call::Call;
+use super::client_kill::kill;
+use super::pause::pause;
+use super::tracking::{Mode, Tracking};
+use super::tracking_commands::{self, redirection};
 use crate::command::Command;
 use crate::error::CommandError;
 use crate::number;
@@ -33,6 +37,8 @@ pub(super) struct Watched {
 #[derive(Debug)]
 pub(super) struct Client {
     pub address: String,
+    /// Where the server has it.
+    pub local_address: String,
     pub name: Vec<u8>,
     pub library: Vec<u8>,
     pub library_version: Vec<u8>,
@@ -50,7 +56,15 @@ pub(super) struct Client {
     /// Replies are sent: CLIENT REPLY.
     pub replies: ReplyMode,
     pub since_millis: u64,
+    /// When its last command came.
+    pub last_millis: u64,
+    /// The full name of that.
     pub last_command: &'static str,
+    /// CLIENT NO-EVICT and NO-TOUCH, which are shown: no client is ended for the memory that it takes, and
+    /// values leave memory in turn.
+    pub is_kept: bool,
+    pub tracking: Option<Box<Tracking>>,
+    pub is_untouching: bool,
 }
 
 /// Which replies are sent.
@@ -67,6 +81,7 @@ impl Client {
     pub fn new(address: String, user: Option<String>, now: u64) -> Self {
         Self {
             address,
+            local_address: String::new(),
             name: Vec::new(),
             library: Vec::new(),
             library_version: Vec::new(),
@@ -81,7 +96,11 @@ impl Client {
             is_waiting: false,
             replies: ReplyMode::On,
             since_millis: now,
+            last_millis: now,
             last_command: "NULL",
+            is_kept: false,
+            tracking: None,
+            is_untouching: false,
         }
     }
 
@@ -90,30 +109,53 @@ impl Client {
         self.channels.len() + self.patterns.len()
     }
 
-    fn describe(&self, id: ClientId, now: u64) -> String {
+    fn flags(&self) -> String {
+        let is_tracking = |is: fn(&Tracking) -> bool| self.tracking.as_deref().is_some_and(is);
+        let flags = [
+            ('b', self.is_waiting),
+            ('P', self.subscriptions() > 0),
+            ('x', self.transaction.is_some()),
+            ('t', self.tracking.is_some()),
+            ('R', is_tracking(|tracking| tracking.is_broken)),
+            (
+                'B',
+                is_tracking(|tracking| tracking.mode == Mode::Broadcast),
+            ),
+            ('e', self.is_kept),
+            ('T', self.is_untouching),
+        ];
+        let held = flags.into_iter().filter(|(_, is_held)| *is_held);
+        let held: String = held.map(|(flag, _)| flag).collect();
+        if held.is_empty() {
+            "N".to_owned()
+        } else {
+            held
+        }
+    }
+
+    /// The line of CLIENT LIST.
+    pub fn describe(&self, id: ClientId, now: u64) -> String {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let flags = match () {
-            () if self.is_waiting => "b",
-            () if self.subscriptions() > 0 => "P",
-            () if self.transaction.is_some() => "x",
-            () => "N",
-        };
         let queued = self.transaction.as_ref().map_or(-1, |open| {
             i64::try_from(open.queue.len()).unwrap_or(i64::MAX)
         });
         format!(
-            "id={} addr={} laddr= fd=0 name={} age={} idle=0 flags={flags} db={} sub={} psub={} \
+            "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={} db={} sub={} psub={} \
              ssub=0 multi={queued} qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 \
-             omem=0 tot-mem=0 events=r cmd={} user={} redir=-1 resp={} lib-name={} lib-ver={}\n",
+             omem=0 tot-mem=0 events=r cmd={} user={} redir={} resp={} lib-name={} lib-ver={}\n",
             id.0,
             self.address,
+            self.local_address,
             text(&self.name),
             now.saturating_sub(self.since_millis) / 1000,
+            now.saturating_sub(self.last_millis) / 1000,
+            self.flags(),
             self.db,
             self.channels.len(),
             self.patterns.len(),
             self.last_command,
             self.user.as_deref().unwrap_or("(none)"),
+            redirection(self),
             if self.protocol == Protocol::Resp3 {
                 3
             } else {
@@ -138,12 +180,6 @@ pub(super) fn check_name(name: &[u8], what: &str) -> Result<(), CommandError> {
 pub fn client(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandError> {
     let now = call.stamp.now_millis;
     let id = call.id;
-    let wrong = || {
-        CommandError::new(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{}'. Try CLIENT HELP.",
-            String::from_utf8_lossy(command.arg(1))
-        ))
-    };
     let word = command.arg(1).to_ascii_uppercase();
     match (word.as_slice(), command.len()) {
         (b"ID", 2) => Ok(Reply::Integer(id.0.cast_signed())),
@@ -166,19 +202,33 @@ pub fn client(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandEr
         (b"KILL", 3..) => kill(call, command),
         (b"REPLY", 3) => reply_mode(call, command),
         (b"UNBLOCK", 3..=4) => unblock(call, command),
-        (b"NO-EVICT" | b"NO-TOUCH", 3) => Ok(Reply::OK),
-        (b"PAUSE", 3..=4) | (b"UNPAUSE", 2) => {
-            Err(CommandError::text("ERR CLIENT PAUSE is not supported"))
+        (b"NO-EVICT", 3) => {
+            call.client_mut().is_kept = is_on(command)?;
+            Ok(Reply::OK)
         }
-        (b"TRACKING", 3..) if command.is_word(2, "OFF") => Ok(Reply::OK),
-        (b"TRACKING", 3..) => Err(CommandError::text("ERR CLIENT TRACKING is not supported")),
-        (b"TRACKINGINFO", 2) => Ok(Reply::Map(vec![
-            (Reply::bulk("flags"), Reply::Set(vec![Reply::bulk("off")])),
-            (Reply::bulk("redirect"), Reply::Integer(-1)),
-            (Reply::bulk("prefixes"), Reply::Array(Vec::new())),
-        ])),
-        (b"GETREDIR", 2) => Ok(Reply::Integer(-1)),
-        _ => Err(wrong()),
+        (b"NO-TOUCH", 3) => {
+            call.client_mut().is_untouching = is_on(command)?;
+            Ok(Reply::OK)
+        }
+        (b"PAUSE", 3..=4) => pause(call, command),
+        (b"UNPAUSE", 2) => {
+            call.server.pause = None;
+            Ok(Reply::OK)
+        }
+        (b"TRACKING", 3..) => tracking_commands::tracking(call, command),
+        (b"CACHING", 3) => tracking_commands::caching(call, command),
+        (b"TRACKINGINFO", 2) => Ok(tracking_commands::info(call.client())),
+        (b"GETREDIR", 2) => Ok(Reply::Integer(redirection(call.client()))),
+        _ => Err(super::info::unknown(command)),
+    }
+}
+
+/// The word ON or OFF.
+fn is_on(command: &Command) -> Result<bool, CommandError> {
+    match () {
+        () if command.is_word(2, "ON") => Ok(true),
+        () if command.is_word(2, "OFF") => Ok(false),
+        () => Err(CommandError::SYNTAX),
     }
 }
 
@@ -265,46 +315,4 @@ fn unblock(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandError
     };
     call.server.answer_waiting(id, reply);
     Ok(Reply::Integer(1))
-}
-
-fn kill(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandError> {
-    let is_old = command.len() == 3;
-    if !is_old && !command.len().is_multiple_of(2) {
-        return Err(CommandError::SYNTAX);
-    }
-    let mut skips_me = true;
-    let mut wanted: Vec<ClientId> = call.server.clients.keys().copied().collect();
-    if is_old {
-        let address = String::from_utf8_lossy(command.arg(2)).into_owned();
-        wanted.retain(|id| call.server.clients[id].address == address);
-        skips_me = false;
-    }
-    for place in (2..command.len()).step_by(2).filter(|_| !is_old) {
-        let text = String::from_utf8_lossy(command.arg(place + 1)).into_owned();
-        match () {
-            () if command.is_word(place, "ID") => {
-                let id = number::parse(command.arg(place + 1))?;
-                wanted.retain(|found| i64::try_from(found.0) == Ok(id));
-            }
-            () if command.is_word(place, "ADDR") => {
-                wanted.retain(|id| call.server.clients[id].address == text);
-            }
-            () if command.is_word(place, "USER") => {
-                wanted.retain(|id| call.server.clients[id].user.as_deref() == Some(&text));
-            }
-            () if command.is_word(place, "SKIPME") => skips_me = !text.eq_ignore_ascii_case("no"),
-            () if command.is_word(place, "TYPE") => {
-                let is_channels = text.eq_ignore_ascii_case("pubsub");
-                wanted.retain(|id| (call.server.clients[id].subscriptions() > 0) == is_channels);
-            }
-            () => return Err(CommandError::SYNTAX),
-        }
-    }
-    wanted.retain(|id| !skips_me || *id != call.id);
-    call.server.closing.extend(&wanted);
-    match (is_old, wanted.len()) {
-        (true, 0) => Err(CommandError::text("ERR No such client")),
-        (true, _) => Ok(Reply::OK),
-        (false, count) => Ok(Reply::count(count)),
-    }
 }

@@ -2,6 +2,7 @@
 
 use super::acl;
 use super::call::Call;
+use super::key_access;
 use super::table;
 use crate::command::Command;
 use crate::error::CommandError;
@@ -62,7 +63,7 @@ pub fn command(_call: &mut Call<'_>, command: &Command) -> Result<Reply, Command
             Ok(Reply::Array(entries.collect()))
         }
         b"DOCS" => Ok(Reply::Map(wanted(command).flatten().map(docs).collect())),
-        b"GETKEYS" if command.len() > 2 => {
+        b"GETKEYS" | b"GETKEYSANDFLAGS" if command.len() > 2 => {
             let inner: Vec<&[u8]> = command.args_from(2).collect();
             let inner = Command::of(&inner);
             let invalid = |_| CommandError::text("ERR Invalid command specified");
@@ -71,11 +72,23 @@ pub fn command(_call: &mut Call<'_>, command: &Command) -> Result<Reply, Command
             if places.is_empty() {
                 return Err(CommandError::text("ERR The command has no key arguments"));
             }
-            let keys = places
-                .into_iter()
-                .map(|place| Reply::bulk(inner.arg(place)));
+            let has_flags = word == b"GETKEYSANDFLAGS";
+            let name = table::full_name(spec, &inner);
+            let keys = places.into_iter().enumerate().map(|(key, place)| {
+                let told = Reply::bulk(inner.arg(place));
+                if !has_flags {
+                    return told;
+                }
+                let flags = key_access::access(spec, name, &inner, key).iter();
+                let flags = flags.map(|flag| Reply::Simple(flag)).collect();
+                Reply::Array(vec![told, Reply::Set(flags)])
+            });
             Ok(Reply::Array(keys.collect()))
         }
+        b"HELP" => Ok(Reply::Array(vec![Reply::bulk(
+            "COMMAND | COUNT | DOCS [name ...] | GETKEYS command | GETKEYSANDFLAGS command | INFO [name ...] \
+             | LIST",
+        )])),
         _ => Err(CommandError::new(format!(
             "ERR unknown subcommand or wrong number of arguments for '{}'. Try COMMAND HELP.",
             String::from_utf8_lossy(command.arg(1))

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::events::Events;
+
 /// What a server is set to.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -19,6 +21,10 @@ pub struct Settings {
     pub slow_commands_max: usize,
     /// What takes longer is kept by LATENCY, in milliseconds; 0: nothing is.
     pub latency_threshold_millis: u64,
+    /// What of keys is told to those who listen.
+    pub events: Events,
+    /// Keys that are remembered for clients that track them; 0: any number.
+    pub tracked_keys_max: usize,
     /// The port, for INFO.
     pub port: u16,
     /// Identity of this process, for INFO: 40 hexadecimal digits.
@@ -76,6 +82,8 @@ impl Default for Settings {
             slower_than_micros: 10_000,
             slow_commands_max: 128,
             latency_threshold_millis: 0,
+            events: Events::default(),
+            tracked_keys_max: 1_000_000,
             port: 6379,
             run_id: "0".repeat(40),
             version: env!("CARGO_PKG_VERSION"),
@@ -106,8 +114,9 @@ impl Settings {
             ("proto-max-bulk-len", "536870912"),
             ("timeout", "0"),
             ("tcp-keepalive", "300"),
-            ("notify-keyspace-events", ""),
             ("maxclients", "10000"),
+            ("latency-tracking", "yes"),
+            ("latency-tracking-info-percentiles", "50 99 99.9"),
         ];
         let mut shown: Vec<_> = fixed.map(|(name, value)| (name, value.to_owned())).into();
         shown.extend(LAYOUTS.iter().map(|(name, first)| {
@@ -116,6 +125,7 @@ impl Settings {
         }));
         let fsync = if self.is_synced { "always" } else { "everysec" };
         shown.push(("appendfsync", fsync.to_owned()));
+        shown.push(("notify-keyspace-events", self.events.letters()));
         shown.push(("maxmemory", self.memory_bytes.to_string()));
         let limit = self.script_limit_millis.to_string();
         shown.push(("lua-time-limit", limit.clone()));
@@ -125,6 +135,7 @@ impl Settings {
                 "slowlog-log-slower-than",
                 self.slower_than_micros.to_string(),
             ),
+            ("tracking-table-max-keys", self.tracked_keys_max.to_string()),
             ("slowlog-max-len", self.slow_commands_max.to_string()),
             (
                 "latency-monitor-threshold",

@@ -69,6 +69,23 @@ impl Server {
                 "ERR {name} is not supported by a replicated server"
             ));
         }
+        let is_event_setting = |place| command.is_word(place, "NOTIFY-KEYSPACE-EVENTS");
+        if spec.name == "config"
+            && (2..command.len()).step_by(2).any(is_event_setting)
+            && command.is_word(1, "SET")
+        {
+            return refused(
+                "ERR keyspace events are not supported by a replicated server".to_owned(),
+            );
+        }
+        if is_of_one_connection(table::full_name(spec, command), command) {
+            let name = table::full_name(spec, command)
+                .to_uppercase()
+                .replace('|', " ");
+            return refused(format!(
+                "ERR {name} is not supported by a replicated server"
+            ));
+        }
         let is_queued =
             client.transaction.is_some() && !spec.flags.has(Flags::NO_MULTI) && spec.name != "quit";
         if is_queued {
@@ -80,7 +97,7 @@ impl Server {
         if !matches!(spec.run, Run::Data(_)) {
             return Forward::Here;
         }
-        client.last_command = spec.name;
+        client.last_command = table::full_name(spec, command);
         let waits_millis = if spec.flags.has(Flags::BLOCKING) {
             let at = match spec.name {
                 "blmpop" | "bzmpop" => 1,
@@ -150,6 +167,16 @@ impl Server {
     }
 }
 
+/// Whether a command says what happens with commands of all connections, of which this server has some, or
+/// asks what happens to data, which is elsewhere.
+fn is_of_one_connection(name: &str, command: &Command) -> bool {
+    match name {
+        "client|pause" | "client|unpause" | "client|caching" => true,
+        "client|tracking" => !command.is_word(2, "OFF"),
+        _ => false,
+    }
+}
+
 fn refused(why: String) -> Forward {
     Forward::Refused(Reply::Error(CommandError::new(why)))
 }
@@ -197,6 +224,10 @@ mod tests {
         assert!(front.ask(&["SET", "a"]).unwrap().is_error());
         assert!(front.ask(&["WATCH", "a"]).unwrap().is_error());
         assert!(front.ask(&["SUBSCRIBE", "a"]).unwrap().is_error());
+        assert!(front.ask(&["CLIENT", "PAUSE", "1"]).unwrap().is_error());
+        let words = ["CLIENT", "TRACKING", "ON", "BCAST"];
+        assert!(front.ask(&words).unwrap().is_error());
+
         let call = front.ask(&["BLPOP", "l", "0.5"]).unwrap_err();
         assert_eq!(call.waits_millis, Some(500));
         assert_eq!(call.timeout_reply(), Reply::NullArray);

@@ -1,5 +1,6 @@
 //! HELLO, AUTH, SELECT and other first words.
 
+use super::acl_log::{Context, Denied};
 use super::call::Call;
 use super::client::{Client, check_name};
 use crate::REDIS_VERSION;
@@ -11,12 +12,19 @@ use crate::resp::{Protocol, Reply};
 
 type Answer = Result<Reply, CommandError>;
 
-fn authenticate(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Result<(), CommandError> {
+fn authenticate(
+    call: &mut Call<'_>,
+    user: &[u8],
+    password: &[u8],
+    by: &'static str,
+) -> Result<(), CommandError> {
     let user = String::from_utf8_lossy(user).into_owned();
     if !call.server.users.is_password(&user, password) {
-        return Err(CommandError::text(
-            "WRONGPASS invalid username-password pair or user is disabled.",
-        ));
+        let about = call.client().describe(call.id, call.stamp.now_millis);
+        let (denied, log) = (Denied::Password(by), &mut call.server.acl_log);
+        let refused = denied.error(&user);
+        log.add(denied, Context::TopLevel, user, about, call.stamp);
+        return Err(refused);
     }
     call.client_mut().user = Some(user);
     Ok(())
@@ -28,8 +36,8 @@ pub fn auth(call: &mut Call<'_>, command: &Command) -> Answer {
             "ERR AUTH <password> called without any password configured for the default user. \
              Are you sure your configuration is correct?",
         )),
-        2 => authenticate(call, b"default", command.arg(1)).map(|()| Reply::OK),
-        3 => authenticate(call, command.arg(1), command.arg(2)).map(|()| Reply::OK),
+        2 => authenticate(call, b"default", command.arg(1), "AUTH").map(|()| Reply::OK),
+        3 => authenticate(call, command.arg(1), command.arg(2), "AUTH").map(|()| Reply::OK),
         _ => Err(CommandError::SYNTAX),
     }
 }
@@ -52,7 +60,12 @@ pub fn hello(call: &mut Call<'_>, command: &Command) -> Answer {
     let mut name = None;
     while place < command.len() {
         if command.is_word(place, "AUTH") && place + 2 < command.len() {
-            authenticate(call, command.arg(place + 1), command.arg(place + 2))?;
+            authenticate(
+                call,
+                command.arg(place + 1),
+                command.arg(place + 2),
+                "HELLO",
+            )?;
             place += 2;
         } else if command.is_word(place, "SETNAME") && place + 1 < command.len() {
             check_name(command.arg(place + 1), "Client names")?;
@@ -128,6 +141,7 @@ pub fn quit(call: &mut Call<'_>, _command: &Command) -> Answer {
 pub fn reset(call: &mut Call<'_>, _command: &Command) -> Answer {
     let id = call.id;
     call.server.unwatch(id);
+    call.server.end_tracking(id);
     call.server.channels.leave_all(id);
     let user = call
         .server
@@ -136,6 +150,10 @@ pub fn reset(call: &mut Call<'_>, _command: &Command) -> Answer {
         .then(|| "default".to_owned());
     let address = call.client().address.clone();
     let since = call.client().since_millis;
-    *call.client_mut() = Client::new(address, user, since);
+    let local_address = std::mem::take(&mut call.client_mut().local_address);
+    *call.client_mut() = Client {
+        local_address,
+        ..Client::new(address, user, since)
+    };
     Ok(Reply::Simple("RESET"))
 }

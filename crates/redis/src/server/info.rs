@@ -1,7 +1,9 @@
 //! Questions about the server.
 
 use super::call::Call;
+use super::events::Events;
 use super::state::Server;
+use super::statistics::Statistics;
 use crate::REDIS_VERSION;
 use crate::command::Command;
 use crate::error::CommandError;
@@ -58,6 +60,7 @@ fn sections(server: &Server, now: u64) -> Vec<Section> {
             .filter(|(name, _)| *name == number.section);
         of_it.for_each(|(_, lines)| lines.push(line(number.name, &value)));
     }
+    sections.extend(server.statistics.sections());
     sections.push(("Keyspace", databases(server)));
     let more = server.more_info.iter();
     sections.extend(more.map(|(name, lines)| (*name, lines.clone())));
@@ -102,14 +105,15 @@ fn databases(server: &Server) -> Vec<(String, String)> {
 }
 
 pub fn info(call: &mut Call<'_>, command: &Command) -> Answer {
+    let is_asked = |wanted: &str| {
+        let mut words = command.args_from(1);
+        words.any(|word| word.eq_ignore_ascii_case(wanted.as_bytes()))
+    };
+    let wants_all = is_asked("all") || is_asked("everything");
+    let wants_most = command.len() == 1 || is_asked("default");
     let wants = |name: &str| {
-        command.len() == 1
-            || ["ALL", "DEFAULT", "EVERYTHING"]
-                .iter()
-                .any(|all| command.is_word(1, all))
-            || command
-                .args_from(1)
-                .any(|word| word.eq_ignore_ascii_case(name.as_bytes()))
+        let is_long = matches!(name, "Commandstats" | "Latencystats");
+        wants_all || wants_most && !is_long || is_asked(name)
     };
     let mut text = String::new();
     for (name, lines) in sections(call.server, call.stamp.now_millis) {
@@ -145,6 +149,7 @@ pub fn config(call: &mut Call<'_>, command: &Command) -> Answer {
         call.server.keyspace.statistics = crate::keyspace::Statistics::default();
         (call.server.commands, call.server.connections) = (0, 0);
         call.server.errors = 0;
+        call.server.statistics = Statistics::default();
         return Ok(Reply::OK);
     }
     if command.is_word(1, "REWRITE") && command.len() == 2 {
@@ -186,6 +191,15 @@ fn set_config(call: &mut Call<'_>, command: &Command) -> Answer {
                 settings.slower_than_micros = number::integer(value)
                     .ok_or_else(|| refused("argument couldn't be parsed into an integer"))?;
             }
+            "notify-keyspace-events" => {
+                let wrong = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
+                settings.events = Events::of(value).ok_or_else(|| refused(wrong))?;
+            }
+            "tracking-table-max-keys" => {
+                let most = number::integer(value).and_then(|most| usize::try_from(most).ok());
+                settings.tracked_keys_max =
+                    most.ok_or_else(|| refused("argument couldn't be parsed into an integer"))?;
+            }
             "slowlog-max-len" => {
                 let most = number::integer(value).and_then(|most| usize::try_from(most).ok());
                 settings.slow_commands_max =
@@ -210,6 +224,7 @@ fn set_config(call: &mut Call<'_>, command: &Command) -> Answer {
         }
     }
     call.server.settings = settings;
+    call.server.observe();
     Ok(Reply::OK)
 }
 
@@ -256,10 +271,34 @@ pub fn memory(call: &mut Call<'_>, command: &Command) -> Answer {
         let entry = call.server.keyspace.peek(db, key);
         return Ok(entry.map_or(Reply::Null, |entry| Reply::count(key.len() + entry.bytes())));
     }
+    if command.is_word(1, "STATS") {
+        return Ok(memory_stats(call.server));
+    }
+    if command.is_word(1, "PURGE") {
+        return Ok(Reply::OK);
+    }
     if command.is_word(1, "DOCTOR") || command.is_word(1, "MALLOC-STATS") {
         return Ok(Reply::bulk("See INFO memory and the admin page."));
     }
     Err(unknown(command))
+}
+
+/// MEMORY STATS: what is counted here, under Redis's names; nothing is told of the allocator.
+fn memory_stats(server: &Server) -> Reply {
+    let keyspace = &server.keyspace;
+    let (_, scripts, _) = server.scripts.sizes();
+    let bytes = keyspace.memory();
+    let keys: usize = (0..DATABASES).map(|db| keyspace.len(db)).sum();
+    let counts = [
+        ("total.allocated", bytes + scripts),
+        ("lua.caches", scripts),
+        ("keys.count", keys),
+        ("keys.bytes-per-key", bytes.checked_div(keys).unwrap_or(0)),
+        ("keys.not-in-memory", keyspace.cold()),
+        ("dataset.bytes", bytes),
+    ];
+    let counts = counts.map(|(name, count)| (Reply::bulk(name), Reply::count(count)));
+    Reply::Map(counts.into())
 }
 
 pub fn debug(_call: &mut Call<'_>, command: &Command) -> Answer {

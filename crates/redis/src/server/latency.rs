@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::call::Call;
+use super::latency_report;
 use super::state::Server;
 use crate::Stamp;
 use crate::command::Command;
@@ -44,13 +45,23 @@ impl LatencyEvent {
 
 /// Times of one event.
 #[derive(Debug, Default)]
-struct History {
+pub(super) struct History {
     /// Second since 1970 and milliseconds, the latest last.
     times: VecDeque<(u64, u64)>,
     most: u64,
 }
 
 impl History {
+    /// The latest times, the newest last: seconds since 1970 and milliseconds.
+    pub fn times(&self) -> impl ExactSizeIterator<Item = (u64, u64)> + '_ {
+        self.times.iter().copied()
+    }
+
+    /// The longest of all, those that are forgotten included.
+    pub fn most(&self) -> u64 {
+        self.most
+    }
+
     fn add(&mut self, second: u64, millis: u64) {
         self.most = self.most.max(millis);
         match self.times.back_mut() {
@@ -68,6 +79,14 @@ impl History {
 #[derive(Debug, Default)]
 pub(super) struct Latency {
     events: BTreeMap<LatencyEvent, History>,
+}
+
+impl Latency {
+    /// Events that took long, by name.
+    pub fn histories(&self) -> impl Iterator<Item = (&'static str, &History)> {
+        let events = self.events.iter();
+        events.map(|(event, history)| (event.name(), history))
+    }
 }
 
 impl Server {
@@ -90,8 +109,40 @@ fn integer(number: u64) -> Reply {
     Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// LATENCY LATEST, HISTORY and RESET.
+/// LATENCY HISTOGRAM: of the named commands, a container being all its parts, or of all.
+fn histograms(server: &Server, command: &Command) -> Reply {
+    let is_wanted = |name: &str| {
+        let container = name.split('|').next().unwrap_or(name);
+        let mut words = command.args_from(2);
+        command.len() == 2
+            || words.any(|word| {
+                word.eq_ignore_ascii_case(name.as_bytes())
+                    || word.eq_ignore_ascii_case(container.as_bytes())
+            })
+    };
+    let timed = server.statistics.timed();
+    let told = timed
+        .filter(|(name, ..)| is_wanted(name))
+        .map(|(name, calls, times)| {
+            let counts = times.cumulative().into_iter();
+            let counts = counts.map(|(within, count)| (integer(within), integer(count)));
+            let histogram = Reply::Map(vec![
+                (Reply::bulk("calls"), integer(calls)),
+                (Reply::bulk("histogram_usec"), Reply::Map(counts.collect())),
+            ]);
+            (Reply::bulk(name), histogram)
+        });
+    Reply::Map(told.collect())
+}
+
+/// LATENCY LATEST, HISTORY, GRAPH, DOCTOR, RESET and HISTOGRAM.
 pub fn latency(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandError> {
+    if command.is_word(1, "HISTOGRAM") {
+        return Ok(histograms(call.server, command));
+    }
+    if command.is_word(1, "DOCTOR") {
+        return Ok(Reply::Verbatim(latency_report::doctor(call.server)));
+    }
     let latency = &mut call.server.latency;
     if command.is_word(1, "LATEST") && command.len() == 2 {
         let latest = latency.events.iter().filter_map(|(event, history)| {
@@ -109,6 +160,17 @@ pub fn latency(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandE
         let mut words = command.args_from(2);
         words.any(|word| word.eq_ignore_ascii_case(event.name().as_bytes()))
     };
+    if command.is_word(1, "GRAPH") {
+        let found = latency.events.iter().find(|(event, _)| is_named(event));
+        let Some((event, history)) = found else {
+            let name = String::from_utf8_lossy(command.arg(2)).into_owned();
+            return Err(CommandError::new(format!(
+                "ERR No samples available for event '{name}'"
+            )));
+        };
+        let graph = latency_report::graph(event.name(), history);
+        return Ok(Reply::Verbatim(graph));
+    }
     if command.is_word(1, "HISTORY") && command.len() == 3 {
         let found = latency.events.iter().find(|(event, _)| is_named(event));
         let times = found.into_iter().flat_map(|(_, history)| &history.times);

@@ -10,40 +10,59 @@
 //! | [`scripting`] | EVAL, SCRIPT, FUNCTION, and a script that runs |
 //! | `busy` | what other connections are answered while a script runs |
 //! | `needs` | what of the store a command needs before it runs |
-//! | `client` | a connection's state, CLIENT |
+//! | `client`, `client_kill` | a connection's state, CLIENT |
+//! | `pause` | commands that wait: CLIENT PAUSE |
 //! | `transaction` | MULTI, EXEC, WATCH |
 //! | `channels` | SUBSCRIBE, PUBLISH |
+//! | `events`, `event_names` | keyspace events |
+//! | `tracking`, `tracking_commands` | clients that keep values: CLIENT TRACKING |
 //! | `forward` | what a server without data passes on |
 //! | `waiting` | who waits for which key |
 //! | `hello` | HELLO, AUTH, SELECT, PING |
-//! | `acl` | users |
+//! | `admit` | whether a command may run now |
+//! | `acl`, `acl_commands`, `acl_log` | users, and what they were not let do |
 //! | `info` | INFO, CONFIG, COMMAND, and other questions about the server |
 //! | `numbers` | what INFO and metrics tell |
-//! | `slowlog`, `latency` | what took long |
+//! | `statistics` | how often commands ran, failed and were refused, and how long they took |
+//! | `slowlog`, `latency`, `latency_report` | what took long |
+//! | `commands`, `key_access` | COMMAND |
 
 mod acl;
+mod acl_commands;
+mod acl_log;
+mod admit;
 mod busy;
 mod call;
 mod channels;
 mod client;
+mod client_kill;
 mod commands;
 mod config;
+mod event_names;
+mod events;
 mod forward;
 mod hello;
 mod info;
+mod key_access;
 mod latency;
+mod latency_report;
 mod needs;
 mod numbers;
+mod pause;
 pub mod scripting;
 mod slowlog;
 mod state;
+mod statistics;
 pub mod table;
+mod tracking;
+mod tracking_commands;
 mod transaction;
 mod waiting;
 
 pub use call::{Call, ConnectionCommand, ConnectionRun};
 pub use client::ClientId;
 pub use config::Settings;
+pub use events::Events;
 pub use forward::{DataCall, Forward};
 pub use latency::LatencyEvent;
 pub use needs::Needs;
@@ -117,7 +136,7 @@ pub static COMMANDS: &[ConnectionCommand] = &[
     ),
     connection(
         ("client", -2),
-        ADMIN,
+        ADMIN.and(Flags::CONTAINER),
         NONE,
         C,
         ("2.4.0", "A container for client connection commands."),
@@ -214,7 +233,7 @@ pub static COMMANDS: &[ConnectionCommand] = &[
     ),
     connection(
         ("pubsub", -2),
-        Flags::PUBSUB,
+        Flags::PUBSUB.and(Flags::CONTAINER),
         NONE,
         P,
         (
@@ -236,7 +255,7 @@ pub static COMMANDS: &[ConnectionCommand] = &[
     ),
     connection(
         ("config", -2),
-        ADMIN,
+        ADMIN.and(Flags::CONTAINER),
         NONE,
         S,
         ("2.0.0", "Shows and changes settings."),
@@ -244,7 +263,7 @@ pub static COMMANDS: &[ConnectionCommand] = &[
     ),
     connection(
         ("command", -1),
-        Flags::NONE,
+        Flags::CONTAINER,
         NONE,
         S,
         ("2.8.13", "Returns detailed information about all commands."),
@@ -252,11 +271,11 @@ pub static COMMANDS: &[ConnectionCommand] = &[
     ),
     connection(
         ("acl", -2),
-        ADMIN,
+        ADMIN.and(Flags::CONTAINER),
         NONE,
         S,
         ("6.0.0", "Tells who may do what."),
-        acl::acl,
+        acl_commands::acl,
     ),
     connection(
         ("save", 1),
@@ -320,7 +339,7 @@ pub static COMMANDS: &[ConnectionCommand] = &[
     ),
     connection(
         ("memory", -2),
-        Flags::READONLY,
+        Flags::READONLY.and(Flags::CONTAINER),
         NONE,
         S,
         ("4.0.0", "Tells how much memory a key takes."),
@@ -328,7 +347,7 @@ pub static COMMANDS: &[ConnectionCommand] = &[
     ),
     connection(
         ("slowlog", -2),
-        ADMIN,
+        ADMIN.and(Flags::CONTAINER),
         NONE,
         S,
         ("2.2.12", "Tells slow commands."),
@@ -336,7 +355,7 @@ pub static COMMANDS: &[ConnectionCommand] = &[
     ),
     connection(
         ("latency", -2),
-        ADMIN,
+        ADMIN.and(Flags::CONTAINER),
         NONE,
         S,
         (

@@ -16,12 +16,17 @@ pub enum Needs {
     Values(Vec<Load>),
     /// The names of all keys.
     AllNames,
+    /// The end of a pause: CLIENT PAUSE.
+    Paused,
 }
 
 impl Server {
     /// What must be there before `command` runs.
     #[must_use]
     pub fn needs(&self, id: ClientId, command: &Command) -> Needs {
+        if self.is_paused() && self.is_held(id, command) {
+            return Needs::Paused;
+        }
         if self.keyspace.has_all_values() {
             return Needs::Nothing;
         }
@@ -40,7 +45,7 @@ impl Server {
             };
             match self.needs_of(client.db, spec, command) {
                 Needs::Nothing => {}
-                Needs::AllNames => return Needs::AllNames,
+                other @ (Needs::AllNames | Needs::Paused) => return other,
                 Needs::Values(loads) => needed.extend(loads),
             }
         }

@@ -40,6 +40,9 @@ fn keys(server: &Server) -> u64 {
 pub static NUMBERS: &[Number] = &[
     number("Clients", "connected_clients", |s| s.clients.len() as u64),
     number("Clients", "blocked_clients", |s| s.waiting.len() as u64),
+    number("Clients", "tracking_clients", |s| {
+        s.tracked.clients.len() as u64
+    }),
     number("Clients", "held_clients", |s| s.outside.held_clients),
     number("Clients", "loading_clients", |s| s.outside.loading_clients),
     number("Memory", "used_memory", |s| s.keyspace.memory() as u64),
@@ -86,6 +89,13 @@ pub static NUMBERS: &[Number] = &[
     number("Stats", "keyspace_misses", |s| s.keyspace.statistics.misses),
     number("Stats", "pubsub_channels", |s| s.channels.names() as u64),
     number("Stats", "pubsub_patterns", |s| s.channels.patterns() as u64),
+    number("Stats", "tracking_total_keys", |s| s.tracked.keys() as u64),
+    number("Stats", "tracking_total_items", |s| {
+        s.tracked.items() as u64
+    }),
+    number("Stats", "tracking_total_prefixes", |s| {
+        s.tracked.prefixes() as u64
+    }),
     number("Types", "keys", keys),
     number("Types", "keys_string", |s| s.keyspace.keys_of(Kind::Str)),
     number("Types", "keys_list", |s| s.keyspace.keys_of(Kind::List)),

@@ -106,6 +106,7 @@ impl Server {
         split: Split,
         stamp: Stamp,
     ) -> Option<u64> {
+        self.count_last(split.run);
         if self.keeps(split.run) {
             let spec = table::find(command.name());
             let event = match spec {

@@ -3,20 +3,24 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::acl::Users;
+use super::acl_log::AclLog;
 use super::call::Call;
 use super::channels::Channels;
-use super::client::{Client, ClientId, ReplyMode};
+use super::client::{Client, ClientId};
 use super::config::Settings;
+use super::events::Ended;
 use super::latency::Latency;
 use super::numbers::Outside;
+use super::pause::Pause;
 use super::scripting::{NoHost, RunningScript, ScriptHost};
 use super::slowlog::SlowLog;
+use super::statistics::{Ran, Statistics};
 use super::table;
+use super::tracking::Tracked;
 use super::waiting::Waiting;
 use crate::Stamp;
 use crate::command::Command;
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::keyspace::{Effects, Keyspace, Load, LoadedRow};
 use crate::number::Random;
 use crate::resp::{Limits, Protocol, Reply};
@@ -40,6 +44,7 @@ pub struct Server {
     pub(super) settings: Settings,
     pub(super) clients: HashMap<ClientId, Client, foldhash::fast::RandomState>,
     pub(super) users: Users,
+    pub(super) acl_log: AclLog,
     pub(super) channels: Channels,
     pub(super) waiting: Waiting,
     pub(super) watchers: HashMap<(usize, Box<[u8]>), Vec<ClientId>>,
@@ -56,11 +61,18 @@ pub struct Server {
     pub(super) errors: u64,
     pub(super) slow: SlowLog,
     pub(super) latency: Latency,
+    pub(super) statistics: Statistics,
+    pub(super) pause: Option<Pause>,
+    pub(super) tracked: Tracked,
+    /// Somebody is told of what commands do to keys.
+    pub(super) is_observed: bool,
+    /// The command that ran last, until it is counted.
+    pub(super) ran: Option<Ran>,
     /// What the process around it tells.
     pub outside: Outside,
     pub(super) started_millis: u64,
     /// Why nothing can be written.
-    refusal: Option<String>,
+    pub(super) refusal: Option<String>,
     /// Sections of INFO that are not this crate's.
     pub(super) more_info: BTreeMap<&'static str, Vec<(String, String)>>,
 }
@@ -72,6 +84,7 @@ impl Server {
         Self {
             keyspace,
             users: Users::new(settings.password.as_deref()),
+            acl_log: AclLog::default(),
             settings,
             clients: HashMap::default(),
             channels: Channels::default(),
@@ -88,6 +101,11 @@ impl Server {
             errors: 0,
             slow: SlowLog::default(),
             latency: Latency::default(),
+            statistics: Statistics::default(),
+            pause: None,
+            tracked: Tracked::default(),
+            is_observed: false,
+            ran: None,
             outside: Outside::default(),
             started_millis: now_millis,
             refusal: None,
@@ -128,10 +146,18 @@ impl Server {
         id
     }
 
+    /// Where the server has a connection, for CLIENT LIST and KILL.
+    pub fn set_local_address(&mut self, id: ClientId, address: String) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.local_address = address;
+        }
+    }
+
     /// A connection ended.
     pub fn disconnect(&mut self, id: ClientId) {
         self.waiting.remove(id);
         self.unwatch(id);
+        self.end_tracking(id);
         self.channels.leave_all(id);
         self.clients.remove(&id);
     }
@@ -178,15 +204,6 @@ impl Server {
         }
     }
 
-    /// Whether a connection may run `command`.
-    pub(crate) fn may_run(&self, id: ClientId, spec: &CommandSpec, command: &Command) -> bool {
-        let user = self
-            .clients
-            .get(&id)
-            .and_then(|client| client.user.as_ref());
-        user.is_some_and(|user| self.users.check(user, spec, command).is_ok())
-    }
-
     /// Runs a command of a connection, all values being in memory.
     pub fn handle(&mut self, id: ClientId, command: &Command, stamp: Stamp) -> Handled {
         self.handle_in(id, command, stamp, &mut NoHost)
@@ -216,27 +233,12 @@ impl Server {
         effects: &mut Effects,
     ) -> Reply {
         self.commands += 1;
+        self.count_last(0);
         assert!(effects.is_empty(), "the command before has its rows here");
         let reply = self.admit_and_run(id, command, stamp, effects, host);
-        self.errors += u64::from(reply.is_error());
         let reply = self.by_reply_mode(id, reply);
-        self.after(effects, stamp);
+        self.after(effects, stamp, Some(id));
         reply
-    }
-
-    pub(super) fn by_reply_mode(&mut self, id: ClientId, reply: Reply) -> Reply {
-        let Some(client) = self.clients.get_mut(&id) else {
-            return reply;
-        };
-        match client.replies {
-            ReplyMode::On => reply,
-            ReplyMode::Off => Reply::Later,
-            ReplyMode::SkipNext if client.last_command == "client" => reply,
-            ReplyMode::SkipNext => {
-                client.replies = ReplyMode::On;
-                Reply::Later
-            }
-        }
     }
 
     fn admit_and_run(
@@ -247,14 +249,16 @@ impl Server {
         effects: &mut Effects,
         host: &mut dyn ScriptHost,
     ) -> Reply {
-        let spec = match self.admitted(id, command) {
+        let spec = match self.admitted(id, command, stamp) {
             Ok(spec) => spec,
             Err(refused) => return refused,
         };
+        let name = table::full_name(spec, command);
         let Some(client) = self.clients.get_mut(&id) else {
             return Reply::Later;
         };
-        client.last_command = spec.name;
+        client.last_command = name;
+        client.last_millis = stamp.now_millis;
         if let Some(open) = &mut client.transaction
             && !spec.flags.has(Flags::NO_MULTI)
             && spec.name != "quit"
@@ -264,82 +268,34 @@ impl Server {
         }
         let reply = self.run_into(id, spec, command, stamp, host, effects);
         if reply == Reply::Later && spec.flags.has(Flags::BLOCKING) {
+            // It is counted when it is answered.
             self.wait(id, spec, command, stamp);
+            return reply;
+        }
+        let may_hold_errors = matches!(spec.run, Run::Connection);
+        let has_failed = (reply.is_error() || may_hold_errors) && self.count_errors(name, &reply);
+        self.ran = Some(Ran { name, has_failed });
+        if self.tracked.is_on() {
+            self.forget_caching(id, name);
         }
         reply
     }
 
-    /// What is declared of a command that a connection may run now; otherwise its reply.
-    pub(super) fn admitted(
+    /// Runs a command inside another one, and counts it.
+    pub(crate) fn run_inside(
         &mut self,
         id: ClientId,
+        spec: &'static CommandSpec,
         command: &Command,
-    ) -> Result<&'static CommandSpec, Reply> {
-        let admitted = table::admit(command).and_then(|spec| {
-            self.check(id, spec, command)?;
-            Ok(spec)
-        });
-        admitted.map_err(|refused| self.refuse(id, refused))
-    }
-
-    /// An error; between MULTI and EXEC it breaks the transaction.
-    pub(super) fn refuse(&mut self, id: ClientId, refused: CommandError) -> Reply {
-        if let Some(client) = self.clients.get_mut(&id)
-            && let Some(open) = &mut client.transaction
-        {
-            open.is_broken = true;
-        }
-        Reply::Error(refused)
-    }
-
-    /// Whether a connection may run `command` now.
-    pub(crate) fn check(
-        &self,
-        id: ClientId,
-        spec: &CommandSpec,
-        command: &Command,
-    ) -> Result<(), CommandError> {
-        let Some(client) = self.clients.get(&id) else {
-            return Ok(());
-        };
-        if !spec.flags.has(Flags::NO_AUTH) {
-            let Some(user) = &client.user else {
-                return Err(CommandError::text("NOAUTH Authentication required."));
-            };
-            self.users.check(user, spec, command)?;
-        }
-        let is_listening = client.protocol == Protocol::Resp2 && client.subscriptions() > 0;
-        let is_allowed = spec.flags.has(Flags::PUBSUB) && spec.flags.has(Flags::NOSCRIPT)
-            || matches!(spec.name, "ping" | "quit" | "reset");
-        if is_listening && !is_allowed {
-            return Err(CommandError::new(format!(
-                "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
-                 RESET are allowed in this context",
-                spec.name
-            )));
-        }
-        self.check_room(spec)?;
-        // What is queued takes memory too.
-        let is_queued = client.transaction.is_some() && !spec.flags.has(Flags::NO_MULTI);
-        if is_queued && self.is_full() {
-            return Err(CommandError::OUT_OF_MEMORY);
-        }
-        Ok(())
-    }
-
-    /// Whether disk and memory have room for what a command may write.
-    pub(super) fn check_room(&self, spec: &CommandSpec) -> Result<(), CommandError> {
-        if let Some(why) = &self.refusal
-            && spec.flags.has(Flags::WRITE)
-        {
-            return Err(CommandError::new(format!(
-                "MISCONF Errors writing to the commit log: {why}"
-            )));
-        }
-        if spec.flags.has(Flags::DENYOOM) && self.is_full() {
-            return Err(CommandError::OUT_OF_MEMORY);
-        }
-        Ok(())
+        stamp: Stamp,
+        host: &mut dyn ScriptHost,
+    ) -> (Reply, Effects) {
+        let began = host.micros();
+        let (reply, effects) = self.run(id, spec, command, stamp, host);
+        let micros = host.micros().saturating_sub(began);
+        let name = table::full_name(spec, command);
+        self.statistics.ran(name, reply.is_error(), micros);
+        (reply, effects)
     }
 
     /// Runs a command that was admitted.
@@ -369,6 +325,10 @@ impl Server {
             Run::Data(run) => {
                 let db = self.clients.get(&id).map_or(0, |client| client.db);
                 self.keyspace.begin(stamp);
+                let before = self
+                    .is_observed
+                    .then(|| self.look_before(db, spec, command));
+                let from = effects.rows.len();
                 let mut context = Context {
                     random: Random(stamp.seed),
                     keyspace: &mut self.keyspace,
@@ -377,6 +337,19 @@ impl Server {
                 };
                 let reply = Reply::from(run(&mut context, command));
                 self.keyspace.finish_into(effects);
+                if let Some(before) = &before {
+                    self.tell(&Ended {
+                        db,
+                        spec,
+                        command,
+                        before,
+                        reply: &reply,
+                        rows: &effects.rows[from..],
+                    });
+                    if spec.flags.has(Flags::READONLY) && self.tracked.is_on() {
+                        self.remember_keys(id, spec, command, stamp);
+                    }
+                }
                 reply
             }
             Run::Connection => {
@@ -401,10 +374,16 @@ impl Server {
     /// What time does: keys expire, waits end.
     pub fn tick(&mut self, stamp: Stamp) -> Effects {
         const EXPIRED_AT_ONCE: usize = 1000;
+        self.end_pause(stamp.now_millis);
         self.keyspace.begin(stamp);
-        self.keyspace.expire_due(EXPIRED_AT_ONCE);
+        if !self.is_paused() {
+            self.keyspace.expire_due(EXPIRED_AT_ONCE);
+        }
         let mut effects = self.keyspace.finish();
-        self.after(&mut effects, stamp);
+        if self.is_observed {
+            self.tell_expired();
+        }
+        self.after(&mut effects, stamp, None);
         for (id, reply) in self.waiting.due(stamp.now_millis) {
             self.answer_waiting(id, reply);
         }
@@ -422,7 +401,7 @@ impl Server {
         Ok(match key {
             Some(key) if !self.waiting.is_empty() => {
                 let mut effects = self.serve_waiting(&key, stamp);
-                self.after(&mut effects, stamp);
+                self.after(&mut effects, stamp, None);
                 effects
             }
             _ => Effects::default(),

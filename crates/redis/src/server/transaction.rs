@@ -96,7 +96,7 @@ pub fn exec(call: &mut Call<'_>, _command: &Command) -> Answer {
             Ok(spec) => {
                 let (reply, effects) =
                     call.server
-                        .run(call.id, spec, command, call.stamp, &mut *call.host);
+                        .run_inside(call.id, spec, command, call.stamp, &mut *call.host);
                 call.effects.append(effects);
                 match reply {
                     Reply::Later if spec.flags.has(Flags::BLOCKING) => timeout_reply(spec.name),

@@ -158,12 +158,18 @@ impl Server {
         self.waiting.add(id, wait);
     }
 
-    /// Tells those who watch keys that changed in `effects`, and serves those who wait for them: what
-    /// they write comes behind, and is looked at too.
-    pub(super) fn after(&mut self, effects: &mut Effects, stamp: Stamp) {
-        if self.watchers.is_empty() && self.waiting.is_empty() {
-            return;
+    /// Tells those who watch or keep keys that changed in `effects`, by a command of `writer`, and serves
+    /// those who wait for them: what they write comes behind, and is looked at too.
+    pub(super) fn after(&mut self, effects: &mut Effects, stamp: Stamp, writer: Option<ClientId>) {
+        if !(self.watchers.is_empty() && self.waiting.is_empty()) {
+            self.serve_changed(effects, stamp);
         }
+        if self.tracked.is_on() && !effects.is_empty() {
+            self.invalidate_changed(&effects.rows, writer);
+        }
+    }
+
+    fn serve_changed(&mut self, effects: &mut Effects, stamp: Stamp) {
         let mut next = 0;
         while next < effects.rows.len() {
             if let Some(db) = rows::begun_epoch(&effects.rows[next].key) {
@@ -229,6 +235,9 @@ impl Server {
     pub(super) fn answer_waiting(&mut self, id: ClientId, reply: Reply) {
         if let Some(client) = self.clients.get_mut(&id) {
             client.is_waiting = false;
+            let name = client.last_command;
+            let has_failed = self.count_errors(name, &reply);
+            self.statistics.waited(name, has_failed);
         }
         self.send(id, reply);
     }
@@ -236,7 +245,8 @@ impl Server {
     /// When something is due, in milliseconds since 1970.
     #[must_use]
     pub fn next_wait_end(&self) -> Option<u64> {
-        self.waiting.ends.first().map(|(until, _)| *until)
+        let first = self.waiting.ends.first().map(|(until, _)| *until);
+        first.into_iter().chain(self.pause_end()).min()
     }
 
     /// Connections that wait, by the type of what they wait for.

@@ -93,7 +93,8 @@ pub fn zadd(context: &mut Context<'_>, command: &Command) -> Answer {
         pairs.push((score, command.arg(place + 1)));
     }
     let key = command.arg(1);
-    if context.zset(key)?.is_none() && options.only_old {
+    let is_new = context.zset(key)?.is_none();
+    if is_new && options.only_old {
         return Ok(if options.is_increment {
             Reply::Null
         } else {
@@ -115,6 +116,9 @@ pub fn zadd(context: &mut Context<'_>, command: &Command) -> Answer {
             #[allow(clippy::float_cmp)] // the very same score is no change
             Some(before) => changed += usize::from(before != score),
         }
+    }
+    if added + changed == 0 && !is_new {
+        context.untouch(key);
     }
     Ok(match () {
         () if options.is_increment => result,

@@ -24,6 +24,17 @@ pub trait ScriptHost {
     /// Called now and then, at least every [`crate::scripts::INSTRUCTIONS`] of Lua: the place to look at the clock and to
     /// let other connections end the script ([`Server::handle_while_busy`]).
     fn interrupt(&mut self, server: &mut Server) -> ScriptFate;
+
+    /// Microseconds since some time; commands inside others are timed with it. Where there is no clock, it
+    /// stands still.
+    fn micros(&mut self) -> u64 {
+        0
+    }
+
+    /// Fills `bytes` with what nobody can guess; whether it could.
+    fn secret(&mut self, _bytes: &mut [u8]) -> bool {
+        false
+    }
 }
 
 /// Everything is in memory, and nobody interrupts.

@@ -70,7 +70,7 @@ pub static COMMANDS: &[ConnectionCommand] = &[
     ),
     connection(
         ("script", -2),
-        Flags::NOSCRIPT,
+        Flags::NOSCRIPT.and(Flags::CONTAINER),
         Keys::None,
         S,
         ("2.6.0", "A container for Lua scripts management commands."),
@@ -78,7 +78,7 @@ pub static COMMANDS: &[ConnectionCommand] = &[
     ),
     connection(
         ("function", -2),
-        Flags::NOSCRIPT,
+        Flags::NOSCRIPT.and(Flags::CONTAINER),
         Keys::None,
         S,
         ("7.0.0", "A container for function commands."),

@@ -270,7 +270,11 @@ impl Run<'_, '_> {
             "ERR Lua redis lib command arguments must be strings or integers",
         ))?;
         let spec = admit(&command)?;
-        self.check(spec, &command)?;
+        if let Err(refused) = self.check(spec, &command) {
+            let Caller { id, stamp, .. } = self.caller;
+            self.server.log_denied(id, spec, &command, stamp);
+            return Err(refused);
+        }
         self.make_ready(spec, &command)?;
         if spec.flags.has(Flags::WRITE)
             && let Some(running) = &mut self.server.running
@@ -283,9 +287,9 @@ impl Run<'_, '_> {
             seed: self.random.next(),
             ..stamp
         };
-        let (reply, written) = self
-            .server
-            .run(id, spec, &command, stamp, &mut *self.caller.host);
+        let (reply, written) =
+            self.server
+                .run_inside(id, spec, &command, stamp, &mut *self.caller.host);
         self.effects.append(written);
         Ok(match reply {
             Reply::Later if spec.flags.has(Flags::BLOCKING) => timeout_reply(spec.name),
@@ -325,7 +329,7 @@ impl Run<'_, '_> {
         let db = self.server.database(self.caller.id).map_or(0, |(_, db)| db);
         let unreadable = || CommandError::text("ERR the store cannot read a key of this script");
         match self.server.needs_of(db, spec, command) {
-            Needs::Nothing => Ok(()),
+            Needs::Nothing | Needs::Paused => Ok(()),
             Needs::AllNames => {
                 let keyspace = &mut self.server.keyspace;
                 if self.caller.host.load_names(keyspace) && keyspace.is_complete() {

@@ -6,6 +6,8 @@
 mod parts;
 mod refused;
 
+pub use parts::{full_name, named};
+
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
