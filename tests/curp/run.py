@@ -9,6 +9,7 @@ proxy and to its servers.
 | `failures` | each role dies or stands still under load; a spare that followed the log takes a place |
 | `all_stop` | all processes end and come back |
 | `roles` | processes that start alone, a new witness, hostile bytes |
+| `slots` | hash slots that move to another cluster and back |
 | `data_plane` | witnesses in XDP |
 
     run.py [word of a check's name …]
@@ -25,6 +26,7 @@ import round_trips  # noqa: E402, F401
 import failures  # noqa: E402, F401
 import roles  # noqa: E402, F401
 import all_stop  # noqa: E402, F401
+import slots  # noqa: E402, F401
 import data_plane  # noqa: E402, F401
 
 if __name__ == "__main__":

@@ -32,4 +32,4 @@ pub mod machine;
 pub use client::{RedisClient, RedisError, Value};
 pub use command::ReplicatedCommand;
 pub use front::{Front, FrontSettings};
-pub use machine::RedisMachine;
+pub use machine::{RedisKeys, RedisMachine};

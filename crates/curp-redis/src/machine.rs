@@ -8,9 +8,12 @@
 //! declares: none at all for one whose answer is drawn, that may wait, or that looks at all keys. Such
 //! a command is recorded nowhere, and synced before it is answered.
 
+mod moving;
+
 use std::collections::BTreeMap;
 
 use manxdb_curp::ids::Stamp;
+use manxdb_curp::slots::Slotted;
 use manxdb_curp::{Declared, Execute, Executed};
 use manxdb_redis::keyspace::{LoadedRow, rows};
 use manxdb_redis::resp::Reply;
@@ -35,9 +38,12 @@ pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// What a row takes in a snapshot beside its bytes: two lengths.
 const ROW_BYTES: usize = 10;
 
+/// What a cluster replicates: keys, of which it owns those in some hash slots, or in all.
+pub type RedisMachine = Slotted<RedisKeys>;
+
 /// All keys of a cluster.
 #[derive(Debug)]
-pub struct RedisMachine {
+pub struct RedisKeys {
     rows: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Bytes of all rows.
     bytes: usize,
@@ -47,7 +53,7 @@ pub struct RedisMachine {
     pending: Option<(Vec<u8>, Vec<RowWrite>)>,
 }
 
-impl Clone for RedisMachine {
+impl Clone for RedisKeys {
     fn clone(&self) -> Self {
         Self {
             rows: self.rows.clone(),
@@ -58,13 +64,13 @@ impl Clone for RedisMachine {
     }
 }
 
-impl PartialEq for RedisMachine {
+impl PartialEq for RedisKeys {
     fn eq(&self, other: &Self) -> bool {
         self.rows == other.rows
     }
 }
 
-impl RedisMachine {
+impl RedisKeys {
     /// Rows of all keys.
     #[must_use]
     pub fn rows(&self) -> usize {
@@ -84,6 +90,16 @@ impl RedisMachine {
         }
         let rows = &self.rows;
         self.keyspace.get_or_insert_with(|| load(rows))
+    }
+
+    /// The effects of what the objects have already, and the rows not yet.
+    fn to_happen(&mut self, effects: Effects) -> Vec<u8> {
+        if effects.rows.is_empty() {
+            return Vec::new();
+        }
+        let encoded = encode(&effects.rows);
+        self.pending = Some((encoded.clone(), effects.rows));
+        encoded
     }
 
     fn write(&mut self, written: Vec<RowWrite>) {
@@ -194,16 +210,20 @@ fn has_any(command: &Command, flags: &[Flags]) -> bool {
     spec.is_none_or(|spec| flags.iter().any(|flag| spec.flags.has(*flag)))
 }
 
-fn run(keyspace: &mut Keyspace, db: usize, command: &Command, stamp: Stamp) -> (Reply, Effects) {
-    let stamp = manxdb_redis::Stamp {
+/// The stamp that commands on data run at.
+fn at(stamp: Stamp) -> manxdb_redis::Stamp {
+    manxdb_redis::Stamp {
         now_millis: stamp.micros / 1_000,
         micros: u16::try_from(stamp.micros % 1_000).unwrap_or(0),
         seed: stamp.seed,
-    };
-    manxdb_redis::execute(keyspace, db, command, stamp)
+    }
 }
 
-impl Execute for RedisMachine {
+fn run(keyspace: &mut Keyspace, db: usize, command: &Command, stamp: Stamp) -> (Reply, Effects) {
+    manxdb_redis::execute(keyspace, db, command, at(stamp))
+}
+
+impl Execute for RedisKeys {
     fn declare(command: &[u8]) -> Option<Declared> {
         let replicated = ReplicatedCommand::decode(command)?;
         let commands = &replicated.commands;
@@ -262,10 +282,7 @@ impl Execute for RedisMachine {
             }
         };
         reply.encode(replicated.protocol, &mut executed.answer);
-        if !effects.rows.is_empty() {
-            executed.effects = encode(&effects.rows);
-            self.pending = Some((executed.effects.clone(), effects.rows));
-        }
+        executed.effects = self.to_happen(effects);
         executed
     }
 

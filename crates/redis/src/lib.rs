@@ -53,6 +53,7 @@ pub use command::Command;
 pub use context::Context;
 pub use error::CommandError;
 pub use execute::execute;
+pub use keys::sort::reads_beside;
 pub use keyspace::{Effects, Keyspace, RowWrite};
 pub use resp::Reply;
 

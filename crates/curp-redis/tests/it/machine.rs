@@ -104,7 +104,7 @@ fn bytes_and_commands_that_are_none_of_these_change_nothing() {
         assert!(run(&mut machine, bytes, 1).effects.is_empty());
     }
     machine.apply(b"\xFF\xFF\xFF");
-    assert_eq!(machine.rows(), 0);
+    assert_eq!(machine.inside().rows(), 0);
 }
 
 /// Commands on few keys, of all types, with expiries that pass: each step is a second.
@@ -174,8 +174,8 @@ proptest! {
         }
         prop_assert_eq!(&backup, &master);
         let copy = RedisMachine::restore(&master.snapshot()).unwrap();
-        let bytes = (master.bytes(), backup.bytes());
-        prop_assert_eq!(bytes, (copy.bytes(), copy.bytes()));
+        let bytes = (master.inside().bytes(), backup.inside().bytes());
+        prop_assert_eq!(bytes, (copy.inside().bytes(), copy.inside().bytes()));
     }
 
     /// A collection that is too large for one row, with elements in rows of their own.
@@ -196,8 +196,8 @@ proptest! {
         let mut successor = RedisMachine::restore(&backup.snapshot()).unwrap();
         let length = format!(":{}\r\n", count - gone);
         prop_assert_eq!(answer(&mut successor, &["HLEN", "h"]), length);
-        let before = successor.rows();
+        let before = successor.inside().rows();
         answer(&mut successor, &["DEL", "h"]);
-        prop_assert!(successor.rows() < before.min(4), "{} rows are left", successor.rows());
+        prop_assert!(successor.inside().rows() < before.min(4), "{} rows are left", successor.inside().rows());
     }
 }

@@ -7,3 +7,4 @@
 
 mod client;
 mod machine;
+mod moving;

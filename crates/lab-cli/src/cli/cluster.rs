@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use manxdb::cli::{CarrierChoice, ClusterNode, DEFAULT_CLUSTER, TpccScale};
+use manxdb_curp::slots::SlotRange;
 use manxdb_dast::{Crossing, Survive};
 
 /// Below the flags of each load.
@@ -204,6 +205,37 @@ pub enum ClusterCommand {
         /// End this witness when the new one is there (SIGTERM), and wait until another one is in use
         #[arg(long, value_name = "NUMBER")]
         replaces: Option<u32>,
+    },
+    /// Say which hash slots of Redis's keys a cluster of `up curp` owns, and which cluster owns the others
+    Slots {
+        /// The cluster: its file, or the data directory that holds it
+        #[arg(long, value_name = "FILE", default_value = DEFAULT_CLUSTER)]
+        cluster: PathBuf,
+    },
+    /// Move hash slots with their keys from one cluster of `up curp` to another one, while clients write; the
+    /// same command goes on with a move that stands still. Until it is over, commands on these keys are
+    /// answered MOVED or TRYAGAIN, and those that look at all keys TRYAGAIN: move few slots at a time
+    MoveSlots {
+        /// The slots: FIRST-LAST, from 0 to 16383, or one
+        slots: SlotRange,
+        /// The cluster that owns them: its file, or the data directory that holds it
+        #[arg(long, value_name = "FILE", default_value = DEFAULT_CLUSTER)]
+        cluster: PathBuf,
+        /// The cluster that is to own them; MOVED names its first proxy, as its cluster file has it
+        #[arg(long, value_name = "FILE")]
+        to: PathBuf,
+    },
+    /// Let a cluster of `up curp` without keys in these hash slots say that another one owns them: every
+    /// cluster owns all slots in the beginning, and a second one has to give up those that it is to be given
+    GiveUpSlots {
+        /// The slots: FIRST-LAST, from 0 to 16383, or one
+        slots: SlotRange,
+        /// The cluster that gives them up: its file, or the data directory that holds it
+        #[arg(long, value_name = "FILE", default_value = DEFAULT_CLUSTER)]
+        cluster: PathBuf,
+        /// The cluster that owns them
+        #[arg(long, value_name = "FILE")]
+        owner: PathBuf,
     },
     /// End a process of a cluster at once, as a crash does (SIGKILL)
     Kill(ClusterTarget),

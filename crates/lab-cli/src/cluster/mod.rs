@@ -6,6 +6,7 @@
 //! | [`children`] | one process a node, and how they end |
 //! | [`status`] | asking them how they are, and stopping them |
 //! | [`curp`] | the same for clusters that replicate Redis's keys, and of what they consist |
+//! | [`slots`] | which hash slots such a cluster owns, and their move to another one |
 //! | [`signals`] | failures made on purpose |
 //!
 //! What a node does is the server's: [`manxdb::cluster`].
@@ -13,6 +14,7 @@
 mod children;
 mod curp;
 mod signals;
+mod slots;
 mod status;
 mod up;
 
@@ -40,6 +42,13 @@ pub fn run(command: &ClusterCommand) -> Result<ExitCode, Fault> {
         ClusterCommand::Up(args) => up::run(args),
         ClusterCommand::Node(_) => Err(become_program(SERVER, WAY_OUT).into()),
         ClusterCommand::AddWitness { cluster, replaces } => curp::add_witness(cluster, *replaces),
+        ClusterCommand::Slots { cluster } => slots::show(cluster),
+        ClusterCommand::MoveSlots { slots, cluster, to } => slots::move_slots(cluster, to, *slots),
+        ClusterCommand::GiveUpSlots {
+            slots,
+            cluster,
+            owner,
+        } => slots::give_up(cluster, owner, *slots),
         ClusterCommand::Status { cluster, json } => status::run(cluster, *json),
         ClusterCommand::Kill(target) => signals::kill(target),
         ClusterCommand::Pause { target, for_ms } => signals::pause(target, *for_ms),

@@ -20,6 +20,7 @@
 //! |---|---|
 //! | names, and what a view is | [`ids`] |
 //! | what is replicated | [`execute`] |
+//! | how keys move to another group | [`slots`] |
 //! | what a log is made of | [`log`] |
 //! | how a client completes an operation | [`client`] |
 //! | what the master answers at once | [`master`] |
@@ -59,6 +60,7 @@ pub mod options;
 mod replies;
 pub mod rifl;
 pub mod server;
+pub mod slots;
 pub mod table;
 pub mod wire;
 pub mod witness;

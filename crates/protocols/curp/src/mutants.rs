@@ -109,3 +109,26 @@ impl Mutant {
         Mutant::AnyLogMatches,
     ];
 }
+
+/// A defect planted in the machine that decides which slots a group owns ([`crate::slots`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SlotMutant {
+    /// What a group owns is looked at when a client asks, and not when a record is replayed.
+    OwnershipInRefuses,
+    /// A source goes on executing commands on slots that it has given.
+    GiveWithoutEffect,
+    /// Commands behind a source's giving of slots are answered before it is synced.
+    GiveTouchesNothing,
+    /// A target owns slots before it has the last piece of their keys.
+    OwnBeforeLastPiece,
+}
+
+impl SlotMutant {
+    /// All of them.
+    pub const ALL: [SlotMutant; 4] = [
+        SlotMutant::OwnershipInRefuses,
+        SlotMutant::GiveWithoutEffect,
+        SlotMutant::GiveTouchesNothing,
+        SlotMutant::OwnBeforeLastPiece,
+    ];
+}

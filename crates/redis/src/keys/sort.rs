@@ -137,6 +137,18 @@ pub(crate) fn keys_beside(keyspace: &Keyspace, db: usize, command: &Command) -> 
     keys.collect()
 }
 
+/// Whether a command reads keys that elements name: they may be of any slot.
+#[must_use]
+pub fn reads_beside(command: &Command) -> bool {
+    if !command.is_word(0, "SORT") && !command.is_word(0, "SORT_RO") {
+        return false;
+    }
+    Options::parse(command, true).is_ok_and(|options| {
+        let by = options.by.iter().chain(&options.gets);
+        by.into_iter().any(|pattern| pattern.contains(&b'*'))
+    })
+}
+
 /// What an element is sorted by.
 enum Weight {
     Number(f64),

@@ -12,6 +12,7 @@
 //!
 //! Which elements of a large object changed is noted by the object itself ([`crate::objects`]).
 
+mod carry;
 pub mod effects;
 mod entry;
 mod expiry;

@@ -29,7 +29,7 @@ pub trait CountedRows: Execute {
 
 impl CountedRows for RedisMachine {
     fn count_rows(&self) -> usize {
-        self.rows()
+        self.inside().rows()
     }
 }
 

@@ -12,6 +12,7 @@ mod disks;
 mod every_order;
 mod faults;
 mod following;
+mod groups;
 mod joining;
 mod mutants;
 mod rounds;
