@@ -262,7 +262,9 @@ impl Execute for RedisKeys {
             let (reply, written) = run(keyspace, db, command, stamp);
             effects.append(written);
             executed.touched.extend(keys_of(replicated.db, command));
-            executed.touches_all |= has_any(command, &[Flags::ALL_KEYS]);
+            // SORT reads keys that only the elements name.
+            executed.touches_all |=
+                has_any(command, &[Flags::ALL_KEYS]) || manxdb_redis::reads_beside(command);
             replies.push((command, reply));
         }
         // Written keys that the table does not name are told, and so found undeclared.

@@ -87,6 +87,10 @@ fn what_is_drawn_waits_or_looks_at_all_keys_is_recorded_nowhere() {
     assert!(run(&mut machine, &one(&["FLUSHDB"]), 1).touches_all);
     assert!(run(&mut machine, &one(&["DBSIZE"]), 1).touches_all);
     assert!(!run(&mut machine, &one(&["GET", "a"]), 1).touches_all);
+    let beside = one(&["SORT", "l", "BY", "weight:*"]);
+    assert!(run(&mut machine, &beside, 1).touches_all);
+    let within = one(&["SORT", "l", "BY", "nosort"]);
+    assert!(!run(&mut machine, &within, 1).touches_all);
     let waits = run(&mut machine, &one(&["BLPOP", "l", "1"]), 1);
     assert!(waits.answer.is_empty() && waits.effects.is_empty());
 }
