@@ -39,6 +39,7 @@ pub(crate) use literal::{bit_bytes, hex_bytes};
 pub use modify::{ModifyPlan, ModifyTable, plan_modify};
 pub use query::plan_query;
 pub use scope::{Scope, ScopeColumn};
+pub(crate) use set_operation::counts_found_rows;
 
 use sqlparser::ast;
 
