@@ -34,6 +34,7 @@ mod values;
 mod window;
 mod window_frame;
 mod window_name;
+mod zero_date;
 
 pub(crate) use literal::{bit_bytes, hex_bytes};
 pub use modify::{ModifyPlan, ModifyTable, plan_modify};
