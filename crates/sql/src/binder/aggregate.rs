@@ -84,7 +84,7 @@ pub(crate) fn result_type(
             scale: (s + scale).min(30),
             sign: DataType::SIGNED,
         },
-        None => DataType::DOUBLE,
+        None => DataType::double_with(ty.fraction_digits().map(|digits| digits + scale)),
     };
     match kind {
         A::CountRows | A::Count | A::Grouping => DataType::BIGINT,

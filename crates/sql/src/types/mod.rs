@@ -13,6 +13,7 @@ mod compare;
 mod convert;
 mod convert_json;
 mod data_type;
+mod digits;
 mod general_ci;
 mod implicit_default;
 mod json_text;

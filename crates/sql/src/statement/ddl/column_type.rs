@@ -138,6 +138,9 @@ fn float_digits(name: &str, ast: &Ast) -> SqlResult<Option<(u8, u8)>> {
     let ExactNumberInfo::PrecisionAndScale(width, digits) = info else {
         return Ok(None);
     };
+    if (*width, *digits) == (0, 0) {
+        return Ok(None);
+    }
     let Ok(width) = u8::try_from(*width) else {
         let text = format!("Display width out of range for column '{name}' (max = 255)");
         return Err(SqlError::new(1439, "42000", text));
@@ -164,21 +167,34 @@ fn number(name: &str, ast: &Ast) -> SqlResult<Option<DataType>> {
     Ok(Some(match ast {
         Ast::Decimal(info) | Ast::Numeric(info) | Ast::Dec(info) => decimal(name, info, false)?,
         Ast::DecimalUnsigned(info) | Ast::DecUnsigned(info) => decimal(name, info, true)?,
-        Ast::Float(info) => float(info, false),
-        Ast::FloatUnsigned(info) => float(info, true),
+        Ast::Float(info) => float(info, float_sign(name, ast, false)?),
+        Ast::FloatUnsigned(info) => float(info, float_sign(name, ast, true)?),
         Ast::Float4 => DataType::FLOAT,
-        Ast::Double(_) | Ast::DoublePrecision | Ast::Real | Ast::Float8 => DataType::DOUBLE,
+        Ast::Double(_) | Ast::DoublePrecision | Ast::Real | Ast::Float8 => DataType::Double {
+            sign: float_sign(name, ast, false)?,
+        },
         Ast::DoubleUnsigned(_) | Ast::DoublePrecisionUnsigned | Ast::RealUnsigned => {
             DataType::Double {
-                sign: DataType::UNSIGNED,
+                sign: float_sign(name, ast, true)?,
             }
         }
         _ => return Ok(None),
     }))
 }
 
-fn float(info: &ExactNumberInfo, unsigned: bool) -> DataType {
-    let sign = DataType::sign_of(unsigned);
+/// How a FLOAT or DOUBLE without ZEROFILL is kept and shown.
+fn float_sign(name: &str, ast: &Ast, unsigned: bool) -> SqlResult<Sign> {
+    Ok(match float_digits(name, ast)? {
+        Some((width, digits)) => Sign::Digits {
+            unsigned,
+            width,
+            digits,
+        },
+        None => DataType::sign_of(unsigned),
+    })
+}
+
+fn float(info: &ExactNumberInfo, sign: Sign) -> DataType {
     match info {
         ExactNumberInfo::Precision(25..) => DataType::Double { sign },
         _ => DataType::Float { sign },
