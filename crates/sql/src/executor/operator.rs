@@ -23,7 +23,7 @@ use super::view::{Before, ViewOp, ViewRowsOp};
 use super::window::WindowOp;
 use crate::error::SqlResult;
 use crate::plan::Expr;
-use crate::plan::physical::{JoinKind, Node};
+use crate::plan::physical::{JoinKind, Node, SetOp};
 use crate::types::{Row, Value};
 
 /// Rows between two looks at KILL and time-outs.
@@ -227,11 +227,15 @@ fn build_plain<'p>(node: &'p Node, making: Making) -> BoxedOperator<'p> {
             Box::new(LimitOp::new(some, limit))
         }
         Node::Cut { input: from, width } => Box::new(Cut::new(input(from), *width)),
-        Node::SetOperation(operation) => Box::new(SetOperationOp::new(
-            operation,
-            input(&operation.left),
-            input(&operation.right),
-        )),
+        Node::SetOperation(operation) => {
+            let (left, right) = (input(&operation.left), input(&operation.right));
+            let rows = Box::new(SetOperationOp::new(operation, left, right));
+            if operation.op == SetOp::Union && !operation.all {
+                Box::new(Distinct::new(rows, &operation.collations, false))
+            } else {
+                rows
+            }
+        }
         Node::Recursive(recursive) => Box::new(RecursiveOp::new(
             recursive,
             whole(&recursive.anchor),
