@@ -7,6 +7,7 @@
 //! give the whole plan.
 
 mod aggregate;
+pub(crate) mod column_type;
 mod cte;
 mod derived;
 mod distinct;
@@ -16,6 +17,7 @@ mod function;
 mod generated;
 mod group;
 mod joined;
+mod json_table;
 mod literal;
 mod modify;
 mod names;

@@ -12,6 +12,7 @@ use super::analyze::{Analysis, Measured};
 use super::distinct::Distinct;
 use super::hash_join::HashJoin;
 use super::join::LoopJoin;
+use super::json_table::JsonTableOp;
 use super::lateral::LateralOp;
 use super::memory::Memory;
 use super::project::{Cut, Filter, From, LimitOp, Project, Single, ValuesOp};
@@ -190,6 +191,7 @@ fn build_plain<'p>(node: &'p Node, making: Making) -> BoxedOperator<'p> {
         Node::Derived(source) => Box::new(DerivedOp::new(source, input(&source.node))),
         Node::CteScan(source) => Box::new(CteOp::new(source)),
         Node::Lateral(source) => Box::new(LateralOp::new(source)),
+        Node::JsonTable(table) => Box::new(JsonTableOp::new(table)),
         Node::Filter {
             input: from,
             predicates,

@@ -22,7 +22,6 @@ mod info;
 mod interval;
 mod json;
 mod json_edit;
-mod json_path;
 mod misc;
 mod numeric;
 mod pattern;

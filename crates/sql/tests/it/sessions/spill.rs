@@ -113,6 +113,7 @@ fn what_does_not_go_on_in_files_ends_in_an_error_and_the_session_goes_on() {
         "SELECT id, word FROM l EXCEPT SELECT id, word FROM r WHERE id > 10",
         "SELECT id, word FROM l INTERSECT SELECT id, word FROM r",
         "SELECT COUNT(*) FROM l WHERE word IN (SELECT CONCAT(word, id) FROM r) OR id = 1",
+        "SELECT COUNT(*) FROM JSON_TABLE(CONCAT('[0', REPEAT(',0', 9999), ']'), '$[*]' COLUMNS (n INT PATH '$')) AS t",
     ] {
         assert_eq!(a.error(query).code, 1038, "{query}");
         assert_eq!(a.value("SELECT COUNT(*) FROM r"), "4000");

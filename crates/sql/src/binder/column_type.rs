@@ -1,17 +1,12 @@
 //! Column types as written to column types as stored.
 
-use sqlparser::ast::{
-    self, BinaryLength, CharacterLength, ColumnOption, DataType as Ast, EnumMember, ExactNumberInfo,
-};
-use sqlparser::tokenizer::Token;
-
-use super::define::NamedOption;
+use sqlparser::ast::{BinaryLength, CharacterLength, DataType as Ast, EnumMember, ExactNumberInfo};
 
 use crate::error::{SqlError, SqlResult};
 use crate::types::{Collation, DataType, IntWidth, SET_MEMBERS_MAX, Sign, TextSize, text_equal};
 
 /// Characters a VARCHAR of four-byte characters can hold.
-pub(super) const VARCHAR_MAX: u64 = 16_383;
+pub(crate) const VARCHAR_MAX: u64 = 16_383;
 /// Bytes a VARBINARY can hold.
 const VARBINARY_MAX: u64 = 65_535;
 /// Characters or bytes of CHAR and BINARY.
@@ -21,7 +16,7 @@ const CHAR_MAX: u64 = 255;
 ///
 /// # Errors
 /// 1074, 1425, 1426, 1427 for lengths; 1235 for types that do not exist here.
-pub(super) fn resolve(name: &str, ast: &Ast, collation: Collation) -> SqlResult<DataType> {
+pub(crate) fn resolve(name: &str, ast: &Ast, collation: Collation) -> SqlResult<DataType> {
     if let Some(ty) = integer(ast) {
         return Ok(ty);
     }
@@ -75,7 +70,7 @@ fn integer(ast: &Ast) -> Option<DataType> {
 ///
 /// # Errors
 /// 1439 for more than 255 digits, 1425 and 1427 for those behind the point; 1064 for what is no number.
-pub(super) fn filled_up(name: &str, ast: &Ast, ty: &DataType) -> SqlResult<DataType> {
+pub(crate) fn filled_up(name: &str, ast: &Ast, ty: &DataType) -> SqlResult<DataType> {
     let asked = match ast {
         Ast::TinyInt(digits)
         | Ast::TinyIntUnsigned(digits)
@@ -269,7 +264,7 @@ fn text(name: &str, ast: &Ast, collation: Collation) -> SqlResult<Option<DataTyp
         | Ast::CharVarying(length)
         | Ast::CharacterVarying(length) => {
             let Some(length) = characters(length.as_ref()) else {
-                return Err(super::super::names::missing_length(name));
+                return Err(missing_length(name));
             };
             if bytes {
                 DataType::Varbinary {
@@ -392,34 +387,9 @@ fn within(name: &str, length: u64, max: u64) -> SqlResult<u32> {
         })
 }
 
-/// What SERIAL stands for, together with [`serial_options`].
-pub(super) const SERIAL: Ast = Ast::BigIntUnsigned(None);
-
-/// The options of a SERIAL column: BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE, and its own.
-/// `None` for another type.
-pub(super) fn serial_options(data_type: &Ast, options: &[NamedOption]) -> Option<Vec<NamedOption>> {
-    let Ast::Custom(name, _) = data_type else {
-        return None;
-    };
-    if !name.to_string().eq_ignore_ascii_case("SERIAL") {
-        return None;
-    }
-    let automatic = ColumnOption::DialectSpecific(vec![Token::make_keyword("AUTO_INCREMENT")]);
-    let unique = ColumnOption::Unique(ast::UniqueConstraint {
-        name: None,
-        index_name: None,
-        index_type_display: ast::KeyOrIndexDisplay::None,
-        index_type: None,
-        columns: Vec::new(),
-        index_options: Vec::new(),
-        characteristics: None,
-        nulls_distinct: ast::NullsDistinctOption::None,
-        include: Vec::new(),
-    });
-    let implied = [ColumnOption::NotNull, automatic, unique];
-    let mut all: Vec<NamedOption> = implied.map(|option| (None, option)).to_vec();
-    all.extend_from_slice(options);
-    Some(all)
+/// VARCHAR without a length.
+fn missing_length(column: &str) -> SqlError {
+    SqlError::syntax(format!("VARCHAR column '{column}' needs a length"))
 }
 
 /// Types `sqlparser` has no variant for.
