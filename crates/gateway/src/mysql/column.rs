@@ -361,6 +361,20 @@ mod tests {
     }
 
     #[test]
+    fn floats_tell_their_digits() {
+        let sign = Sign::Digits {
+            unsigned: true,
+            width: 7,
+            digits: 2,
+        };
+        let wire = wire_type(&DataType::Float { sign });
+        assert_eq!((wire.length, wire.decimals), (7, 2));
+        assert_eq!(wire.flags, ColumnFlags::UNSIGNED_FLAG);
+        let plain = wire_type(&DataType::DOUBLE);
+        assert_eq!((plain.length, plain.decimals), (22, 31));
+    }
+
+    #[test]
     fn json_has_its_own_code_and_enums_their_flag() {
         assert_eq!(wire_type(&DataType::Json).code as u8, 0xF5);
         let wire = wire_type(&DataType::Enum {

@@ -3,7 +3,7 @@
 use sqlparser::ast;
 
 use super::Binder;
-use super::scope::column_expr;
+use super::scope::{column_expr, seen_from};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::functions;
 use crate::plan::{AggregateCall, AggregateKind, Expr, ExprKind, walk};
@@ -84,7 +84,7 @@ pub(crate) fn result_type(
             scale: (s + scale).min(30),
             sign: DataType::SIGNED,
         },
-        None => DataType::DOUBLE,
+        None => DataType::double_with(ty.fraction_digits().map(|digits| digits + scale)),
     };
     match kind {
         A::CountRows | A::Count | A::Grouping => DataType::BIGINT,
@@ -107,38 +107,32 @@ fn wrong_use() -> SqlError {
 }
 
 impl Binder<'_> {
-    /// Binds an aggregate call of the current level.
+    /// Binds an aggregate call, which may belong to a query further out.
     pub(crate) fn bind_aggregate(
         &mut self,
         kind: AggregateKind,
         function: &ast::Function,
     ) -> SqlResult<Expr> {
-        let frame = self.frame()?;
-        if kind != AggregateKind::First && (!frame.aggregates_allowed || frame.in_aggregate) {
+        let value = kind == AggregateKind::First;
+        if !value && !self.frames.iter().any(|frame| frame.aggregates_allowed) {
             return Err(wrong_use());
         }
-        let was_inside = frame.in_aggregate;
-        self.frame_mut()?.in_aggregate = true;
-        let outer_floor = self.begin_reach();
+        let was_inside = std::mem::replace(&mut self.frame_mut()?.in_aggregate, true);
         let call = self.aggregate_call(kind, function);
-        let reach = self.end_reach(outer_floor);
         self.frame_mut()?.in_aggregate = was_inside;
-        let call = call?;
-        let own = reads_own_row(&call);
-        if reach.is_some() && !own {
-            return Err(SqlError::not_supported(
-                "aggregate functions over an outer query's columns",
-            ));
+        let mut call = call?;
+        let level = self.aggregate_level(&call);
+        let Some((level, depth)) = level.filter(|(at, _)| !self.frames[*at].in_aggregate) else {
+            return first_argument(call);
+        };
+        if depth > 0 {
+            self.reach = self.reach.min(level);
+            call.for_each_expr_mut(&mut |expr| {
+                walk::remap(expr, &mut |(d, index)| (d - depth, index));
+            });
         }
-        if kind == AggregateKind::First
-            && (was_inside || !frame_allows(self.frame()?))
-            && let Some(argument) = call.arguments.first()
-        {
-            return Ok(argument.clone());
-        }
-        let nullable = call.nullable();
-        let ty = call.ty.clone();
-        let calls = &mut self.frame_mut()?.calls;
+        let (ty, nullable) = (call.ty.clone(), call.nullable());
+        let calls = &mut self.frames[level].calls;
         let index = calls
             .iter()
             .position(|known| known.same(&call))
@@ -146,7 +140,44 @@ impl Binder<'_> {
                 calls.push(call);
                 calls.len() - 1
             });
-        Ok(column_expr(CALL_BASE + index, ty, nullable))
+        let result = column_expr(CALL_BASE + index, ty, nullable);
+        Ok(seen_from(&result, depth))
+    }
+
+    /// The frame of the query that `call` belongs to, and how many queries further out it is: the
+    /// innermost query whose columns its arguments read, if aggregates are legal in the clause of
+    /// that query which is being bound; otherwise the innermost one between that query and its own
+    /// that allows it, and last its own. Without columns it belongs to its own query where that
+    /// allows it. `None`: no query can have it.
+    fn aggregate_level(&self, call: &AggregateCall) -> Option<(usize, usize)> {
+        let (mut columns, mut results) = (usize::MAX, usize::MAX);
+        call.for_each_expr(&mut |expr| {
+            walk::references(expr, &mut |(depth, index)| {
+                let least = if index < CALL_BASE {
+                    &mut columns
+                } else {
+                    &mut results
+                };
+                *least = depth.min(*least);
+            });
+        });
+        let allows = |depth: &usize| {
+            let frame = self.frames.iter().rev().nth(*depth);
+            frame.is_some_and(|frame| frame.aggregates_allowed)
+        };
+        let own = || allows(&0).then_some(0);
+        let depth = match columns {
+            usize::MAX if allows(&0) => Some(0),
+            _ if allows(&columns) => Some(columns),
+            _ if call.kind == AggregateKind::First => None,
+            _ => (1..columns.min(self.frames.len()))
+                .find(allows)
+                .or_else(own),
+        };
+        // The groups that its arguments read are complete before its own: those of queries around.
+        let depth = depth.filter(|depth| *depth < results)?;
+        let level = self.frames.len().checked_sub(depth + 1)?;
+        Some((level, depth))
     }
 
     pub(crate) fn aggregate_call(
@@ -238,16 +269,11 @@ impl Binder<'_> {
     }
 }
 
-fn frame_allows(frame: &super::scope::Frame) -> bool {
-    frame.aggregates_allowed
-}
-
-fn reads_own_row(call: &AggregateCall) -> bool {
-    let mut own = false;
-    call.for_each_expr(&mut |expr| {
-        walk::references(expr, &mut |(depth, _)| own |= depth == 0);
-    });
-    own
+/// `ANY_VALUE` where there are no groups to take a value of; 1111 for other aggregates.
+fn first_argument(call: AggregateCall) -> SqlResult<Expr> {
+    let is_value = call.kind == AggregateKind::First;
+    let mut arguments = call.arguments.into_iter().filter(|_| is_value);
+    arguments.next().ok_or_else(wrong_use)
 }
 
 /// COUNT(1) and COUNT of a NOT NULL literal count rows.

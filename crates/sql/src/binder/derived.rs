@@ -177,7 +177,7 @@ impl Binder<'_> {
 }
 
 /// A table of rows that `source` computes, with the columns `meta`.
-fn add_computed(
+pub(super) fn add_computed(
     source: Source,
     meta: &[ColumnMeta],
     alias: &str,

@@ -8,7 +8,7 @@ use super::{Binder, types as type_names};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::result_collation;
 use crate::plan::{CompareOp, Expr, ExprKind};
-use crate::types::{Collation, DataType, Date, DateTime, Value};
+use crate::types::{Collation, DataType};
 
 /// How deep expressions may nest; the parser has its own bound.
 const DEPTH_MAX: usize = 400;
@@ -173,35 +173,8 @@ impl Binder<'_> {
         self.compare(CompareOp::Eq, left, right)
     }
 
-    /// In a condition, IS NULL also finds '0000-00-00' in a DATE or DATETIME column that is
-    /// NOT NULL, which is how ODBC's clients look for it.
-    fn zero_date(&self, operand: &Expr) -> SqlResult<Option<Expr>> {
-        let frame = self.frame()?;
-        let ExprKind::Column(slot) = operand.kind else {
-            return Ok(None);
-        };
-        let not_null = frame.columns.iter().any(|column| {
-            let own = matches!(column.expr.kind, ExprKind::Column(at) if at == slot);
-            let origin = column.origin.as_ref();
-            own && origin.is_some_and(|(table, at)| table.columns[*at].not_null)
-        });
-        if !not_null || !matches!(frame.place, "where clause" | "on clause") {
-            return Ok(None);
-        }
-        let zero = match operand.ty {
-            DataType::Date => Value::Date(Date::ZERO),
-            DataType::DateTime { .. } => Value::DateTime(DateTime::midnight(Date::ZERO)),
-            _ => return Ok(None),
-        };
-        let zero = Expr::literal(zero, operand.ty.clone());
-        Expr::compare(CompareOp::Eq, operand.clone(), zero).map(Some)
-    }
-
     fn is_null(&mut self, operand: &ast::Expr, negated: bool) -> SqlResult<Expr> {
         let operand = self.bind_scalar(operand)?;
-        if !negated && let Some(zero) = self.zero_date(&operand)? {
-            return Ok(Expr::or(zero, Expr::is_null(operand)));
-        }
         let test = Expr::is_null(operand);
         Ok(if negated { Expr::not(test) } else { test })
     }

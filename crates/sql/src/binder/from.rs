@@ -116,7 +116,15 @@ impl Binder<'_> {
                 table_with_joins,
                 alias: None,
             } => self.bind_joined(table_with_joins, state, nullable),
-            ast::TableFactor::JsonTable { .. } => Err(SqlError::not_supported("JSON_TABLE")),
+            ast::TableFactor::JsonTable {
+                json_expr,
+                json_path,
+                columns,
+                alias,
+            } => {
+                let rows = (json_expr, &json_path.value);
+                self.bind_json_table(rows, columns, alias.as_ref(), state)
+            }
             other => Err(SqlError::not_supported(other.to_string())),
         }
     }
@@ -261,10 +269,11 @@ fn joins_lateral(item: &ast::TableWithJoins) -> bool {
         .any(is_lateral)
 }
 
-/// Whether LATERAL stands in a part of a FROM clause.
+/// Whether LATERAL or JSON_TABLE stands in a part of a FROM clause.
 pub(super) fn is_lateral(factor: &ast::TableFactor) -> bool {
     match factor {
         ast::TableFactor::Derived { lateral, .. } => *lateral,
+        ast::TableFactor::JsonTable { .. } => true,
         ast::TableFactor::NestedJoin {
             table_with_joins, ..
         } => joins_lateral(table_with_joins),

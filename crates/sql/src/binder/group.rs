@@ -1,7 +1,7 @@
 //! Expressions over groups: what the select list, HAVING and ORDER BY may read after grouping.
 
 use super::aggregate::{CALL_BASE, WINDOW_BASE};
-use super::scope::{FrameColumn, column_expr};
+use super::scope::{FrameColumn, column_expr, seen_from};
 use crate::error::{SqlError, SqlResult};
 use crate::plan::logical::{Group, Tree};
 use crate::plan::physical::JoinKind;
@@ -146,7 +146,32 @@ impl Rewriter<'_> {
             *expr = argument.clone();
             return;
         }
+        self.inline_in_plan(expr, 1);
         walk::for_each_child_mut(expr, &mut |child| self.inline_any_value(child));
+    }
+
+    /// As [`Self::inline_any_value`] for the subquery in `expr`, whose rows are `level` queries
+    /// further in.
+    fn inline_in_plan(&self, expr: &mut Expr, level: usize) {
+        if let Some(plan) = walk::plan_of_mut(expr) {
+            walk::node_exprs_mut(&mut plan.root, &mut |inner| {
+                self.inline_further_in(inner, level);
+            });
+        }
+    }
+
+    fn inline_further_in(&self, expr: &mut Expr, level: usize) {
+        if let ExprKind::Outer { depth, index } = expr.kind
+            && depth == level
+            && (CALL_BASE..WINDOW_BASE).contains(&index)
+            && let Some(call) = self.calls.get(index - CALL_BASE)
+            && let Some(argument) = call.arguments.first()
+        {
+            *expr = seen_from(argument, level);
+            return;
+        }
+        self.inline_in_plan(expr, level + 1);
+        walk::for_each_child_mut(expr, &mut |child| self.inline_further_in(child, level));
     }
 
     fn after_grouping_of(&mut self, index: usize, probe: &Expr) -> usize {

@@ -7,6 +7,7 @@
 //! give the whole plan.
 
 mod aggregate;
+pub(crate) mod column_type;
 mod cte;
 mod derived;
 mod distinct;
@@ -16,6 +17,7 @@ mod function;
 mod generated;
 mod group;
 mod joined;
+mod json_table;
 mod literal;
 mod modify;
 mod names;
@@ -34,11 +36,13 @@ mod values;
 mod window;
 mod window_frame;
 mod window_name;
+mod zero_date;
 
 pub(crate) use literal::{bit_bytes, hex_bytes};
 pub use modify::{ModifyPlan, ModifyTable, plan_modify};
 pub use query::plan_query;
 pub use scope::{Scope, ScopeColumn};
+pub(crate) use set_operation::counts_found_rows;
 
 use sqlparser::ast;
 

@@ -3,6 +3,7 @@
 use sqlparser::ast;
 
 use super::order::order_keys;
+use super::set_operation::{counts_found_rows, misplaced_count};
 use super::{BindContext, Binder};
 use crate::error::{SqlError, SqlResult};
 use crate::plan::select::SelectParts;
@@ -99,6 +100,10 @@ impl Binder<'_> {
                 "HY000",
                 "Too many queries in one statement, those of its views included",
             ));
+        }
+        let inside = !self.frames.is_empty() || self.nesting > 0;
+        if inside && self.view_database.is_none() && counts_found_rows(&query.body) {
+            return Err(misplaced_count());
         }
         self.note_locks(&query.locks)?;
         let ctes = self.ctes.len();

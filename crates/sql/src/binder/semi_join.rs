@@ -51,7 +51,8 @@ impl Binder<'_> {
                 negated,
             } => self.bind_where_in(expr, subquery, *negated, parts),
             other => {
-                let bound = self.bind_scalar(other)?;
+                let mut bound = self.bind_scalar(other)?;
+                self.find_zero_dates(&mut bound)?;
                 alternatives::split(bound, &mut parts.group.conjuncts);
                 Ok(())
             }

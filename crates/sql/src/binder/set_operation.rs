@@ -43,6 +43,9 @@ impl Binder<'_> {
             ast::SetOperator::Except | ast::SetOperator::Minus => SetOp::Except,
             ast::SetOperator::Intersect => SetOp::Intersect,
         };
+        if rest.iter().any(|(_, operand)| counts_found_rows(operand)) {
+            return Err(misplaced_count());
+        }
         let first = self.bind_body(first, &[], None)?;
         let mut operands = vec![finish(first)?];
         let names = self.item_names.take();
@@ -56,6 +59,28 @@ impl Binder<'_> {
         operands.extend(rest);
         combine(operands, op, &all)
     }
+}
+
+/// Whether the first SELECT of a query is `SQL_CALC_FOUND_ROWS`, which is meant for the whole query.
+pub(crate) fn counts_found_rows(body: &ast::SetExpr) -> bool {
+    let mut first = body;
+    loop {
+        first = match first {
+            ast::SetExpr::Select(select) => {
+                let modifiers = select.select_modifiers.as_ref();
+                return modifiers.is_some_and(|found| found.sql_calc_found_rows);
+            }
+            ast::SetExpr::Query(query) => &query.body,
+            ast::SetExpr::SetOperation { left, .. } => left,
+            _ => return false,
+        };
+    }
+}
+
+/// 1234.
+pub(super) fn misplaced_count() -> SqlError {
+    let message = "Incorrect usage/placement of 'SQL_CALC_FOUND_ROWS'";
+    SqlError::new(1234, "42000", message)
 }
 
 /// Joins operands; `all` says of each but the first whether duplicates stay.

@@ -14,6 +14,7 @@ mod distinct;
 mod fewest;
 mod hash_join;
 mod join;
+mod json_table;
 mod lateral;
 mod memory;
 mod operator;

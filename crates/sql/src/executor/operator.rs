@@ -12,6 +12,7 @@ use super::analyze::{Analysis, Measured};
 use super::distinct::Distinct;
 use super::hash_join::HashJoin;
 use super::join::LoopJoin;
+use super::json_table::JsonTableOp;
 use super::lateral::LateralOp;
 use super::memory::Memory;
 use super::project::{Cut, Filter, From, LimitOp, Project, Single, ValuesOp};
@@ -23,7 +24,7 @@ use super::view::{Before, ViewOp, ViewRowsOp};
 use super::window::WindowOp;
 use crate::error::SqlResult;
 use crate::plan::Expr;
-use crate::plan::physical::{JoinKind, Node};
+use crate::plan::physical::{JoinKind, Node, SetOp};
 use crate::types::{Row, Value};
 
 /// Rows between two looks at KILL and time-outs.
@@ -190,6 +191,7 @@ fn build_plain<'p>(node: &'p Node, making: Making) -> BoxedOperator<'p> {
         Node::Derived(source) => Box::new(DerivedOp::new(source, input(&source.node))),
         Node::CteScan(source) => Box::new(CteOp::new(source)),
         Node::Lateral(source) => Box::new(LateralOp::new(source)),
+        Node::JsonTable(table) => Box::new(JsonTableOp::new(table)),
         Node::Filter {
             input: from,
             predicates,
@@ -227,11 +229,15 @@ fn build_plain<'p>(node: &'p Node, making: Making) -> BoxedOperator<'p> {
             Box::new(LimitOp::new(some, limit))
         }
         Node::Cut { input: from, width } => Box::new(Cut::new(input(from), *width)),
-        Node::SetOperation(operation) => Box::new(SetOperationOp::new(
-            operation,
-            input(&operation.left),
-            input(&operation.right),
-        )),
+        Node::SetOperation(operation) => {
+            let (left, right) = (input(&operation.left), input(&operation.right));
+            let rows = Box::new(SetOperationOp::new(operation, left, right));
+            if operation.op == SetOp::Union && !operation.all {
+                Box::new(Distinct::new(rows, &operation.collations, false))
+            } else {
+                rows
+            }
+        }
         Node::Recursive(recursive) => Box::new(RecursiveOp::new(
             recursive,
             whole(&recursive.anchor),

@@ -8,7 +8,8 @@ use crate::error::SqlResult;
 use crate::plan::physical::{SetOp, SetOperation};
 use crate::types::{Row, Value};
 
-/// Left rows, then for UNION right rows, as the operator decides.
+/// Left rows, then for UNION right rows, as the operator decides. Of UNION all rows: those that are
+/// not ALL go through [`Distinct`](super::distinct::Distinct), which goes on in files.
 pub(super) struct SetOperationOp<'p> {
     operation: &'p SetOperation,
     left: BoxedOperator<'p>,
@@ -54,10 +55,10 @@ impl<'p> SetOperationOp<'p> {
 
     /// Whether a row of the stream belongs to the result.
     fn keeps(&mut self, run: &Run<'_>, row: &[Value]) -> SqlResult<bool> {
-        let all = self.operation.all;
-        if all && self.operation.op == SetOp::Union {
+        if self.operation.op == SetOp::Union {
             return Ok(true);
         }
+        let all = self.operation.all;
         let key = self.key(row);
         let in_right = match self.counts.get_mut(&key) {
             Some(count) if *count > 0 => {
@@ -68,11 +69,7 @@ impl<'p> SetOperationOp<'p> {
             }
             _ => false,
         };
-        let wanted = match self.operation.op {
-            SetOp::Union => true,
-            SetOp::Except => !in_right,
-            SetOp::Intersect => in_right,
-        };
+        let wanted = in_right == (self.operation.op == SetOp::Intersect);
         if !wanted || all {
             return Ok(wanted);
         }

@@ -136,6 +136,7 @@ fn describe(node: &Node) -> String {
         Node::Derived(source) => format!("Derived table {}", source.alias),
         Node::CteScan(source) => format!("Scan new records on {}", source.alias),
         Node::Lateral(source) => format!("Lateral derived table {}", source.alias),
+        Node::JsonTable(_) => "Materialize table function".to_string(),
         Node::Filter { predicates, .. } => format!("Filter: {}", conditions(node, predicates)),
         Node::Join(join) => describe_join(join),
         Node::Aggregate(aggregate) if aggregate.global => "Aggregate".to_string(),

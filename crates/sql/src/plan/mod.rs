@@ -8,6 +8,7 @@
 
 mod aggregate;
 mod expr;
+mod json_table;
 pub(crate) mod logical;
 pub(crate) mod physical;
 pub(crate) mod select;

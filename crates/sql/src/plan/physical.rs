@@ -5,6 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+pub use super::json_table::{JsonColumn, JsonColumnKind, JsonFallback, JsonRows, JsonTable};
 use super::logical::Joined;
 use super::window::WindowCall;
 use super::{AggregateCall, Expr, HeldView, walk};
@@ -35,6 +36,8 @@ pub enum Node {
     Derived(Box<Derived>),
     /// A LATERAL subquery: its rows for the row it is opened over.
     Lateral(Box<Lateral>),
+    /// JSON_TABLE: the only operator of a LATERAL subquery.
+    JsonTable(Box<JsonTable>),
     /// The rows so far of the recursive CTE being computed, or all of a finished CTE.
     CteScan(Box<CteScan>),
     /// Keeps rows for which all hold.

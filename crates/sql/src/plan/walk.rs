@@ -212,6 +212,7 @@ pub fn inputs(node: &Node) -> Vec<&Node> {
         | Node::Virtual(_)
         | Node::CteScan(_)
         | Node::Lateral(_)
+        | Node::JsonTable(_)
         | Node::ViewRows => Vec::new(),
         Node::From { input, .. }
         | Node::Filter { input, .. }
@@ -240,6 +241,7 @@ fn inputs_mut(node: &mut Node) -> Vec<&mut Node> {
         | Node::Virtual(_)
         | Node::CteScan(_)
         | Node::Lateral(_)
+        | Node::JsonTable(_)
         | Node::ViewRows => Vec::new(),
         Node::From { input, .. }
         | Node::Filter { input, .. }
@@ -355,6 +357,7 @@ pub fn node_exprs(node: &Node, each: &mut dyn FnMut(&Expr)) {
         Node::Virtual(source) => source.predicates.iter().for_each(&mut *each),
         Node::Derived(source) => source.predicates.iter().for_each(&mut *each),
         Node::CteScan(source) => source.predicates.iter().for_each(&mut *each),
+        Node::JsonTable(table) => each(&table.document),
         Node::Lateral(source) => {
             each(&source.query);
             source.predicates.iter().for_each(&mut *each);
@@ -411,6 +414,7 @@ pub fn node_exprs_mut(node: &mut Node, each: &mut dyn FnMut(&mut Expr)) {
         Node::Virtual(source) => source.predicates.iter_mut().for_each(&mut *each),
         Node::Derived(source) => source.predicates.iter_mut().for_each(&mut *each),
         Node::CteScan(source) => source.predicates.iter_mut().for_each(&mut *each),
+        Node::JsonTable(table) => each(&mut table.document),
         Node::Lateral(source) => {
             each(&mut source.query);
             source.predicates.iter_mut().for_each(&mut *each);

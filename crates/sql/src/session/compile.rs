@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use sqlparser::ast::{SetExpr, Statement};
+use sqlparser::ast::{Query, SetExpr, Statement};
 
 use super::accounts::{Need, needs};
 use super::compiled::Compiled;
@@ -11,6 +11,7 @@ use super::metrics::{StatementKind, count};
 use super::plan_cache::{Found, PlanKey};
 use super::retyped::ShownParams;
 use super::session::Session;
+use crate::binder;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{Parsed, Part, Special, parse, parse_part, parse_template, split, template};
@@ -211,13 +212,16 @@ impl Session {
         catalog: &Catalog,
         database: Option<&str>,
     ) -> SqlResult<Option<Box<Plan>>> {
-        if !counts_found_rows(parsed) || is_unlimited(parsed) {
+        if !counts_found_rows(parsed) {
             return Ok(None);
         }
         let mut whole = parsed.clone();
-        if let Statement::Query(query) = &mut whole.statement {
-            query.limit_clause = None;
-            query.order_by = None;
+        let has_limit = match &mut whole.statement {
+            Statement::Query(query) => take_limit(query),
+            _ => false,
+        };
+        if !has_limit {
+            return Ok(None);
         }
         Ok(match self.plan(&whole, catalog, database)? {
             Some(StatementPlan::Query(plan)) => Some(Box::new(plan)),
@@ -233,15 +237,21 @@ fn is_unlimited(parsed: &Parsed) -> bool {
     }
 }
 
+/// Takes LIMIT, and the ORDER BY that goes with it, off a query in any number of parentheses;
+/// false: it has no LIMIT.
+fn take_limit(query: &mut Query) -> bool {
+    match query.body.as_mut() {
+        SetExpr::Query(inner) if query.limit_clause.is_none() => take_limit(inner),
+        _ => {
+            query.order_by = None;
+            query.limit_clause.take().is_some()
+        }
+    }
+}
+
 fn counts_found_rows(parsed: &Parsed) -> bool {
-    let Statement::Query(query) = &parsed.statement else {
-        return false;
-    };
-    match query.body.as_ref() {
-        SetExpr::Select(select) => select
-            .select_modifiers
-            .as_ref()
-            .is_some_and(|found| found.sql_calc_found_rows),
+    match &parsed.statement {
+        Statement::Query(query) => binder::counts_found_rows(&query.body),
         _ => false,
     }
 }

@@ -84,8 +84,3 @@ pub(super) fn is_default(expr: &Expr) -> bool {
     matches!(expr, Expr::Identifier(ident)
         if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("DEFAULT"))
 }
-
-/// VARCHAR without a length.
-pub(crate) fn missing_length(column: &str) -> SqlError {
-    SqlError::syntax(format!("VARCHAR column '{column}' needs a length"))
-}

@@ -69,12 +69,7 @@ fn common_number(a: &DataType, b: &DataType) -> DataType {
         _ => {}
     }
     if a.is_float() || b.is_float() {
-        let single = matches!(a, DataType::Float { .. }) && matches!(b, DataType::Float { .. });
-        return if single {
-            DataType::FLOAT
-        } else {
-            DataType::DOUBLE
-        };
+        return DataType::common_float(a, b);
     }
     if let (
         DataType::Int {

@@ -65,13 +65,42 @@ pub enum Sign {
         /// FLOAT(m, d) and DOUBLE(m, d): characters in all, and digits behind the point.
         digits: Option<(u8, u8)>,
     },
+    /// FLOAT(m, d) and DOUBLE(m, d) without ZEROFILL.
+    Digits {
+        /// UNSIGNED.
+        unsigned: bool,
+        /// Characters in all.
+        width: u8,
+        /// Digits behind the point.
+        digits: u8,
+    },
 }
 
 impl Sign {
     /// No negative values.
     #[must_use]
     pub fn is_unsigned(self) -> bool {
-        self != Sign::Signed
+        match self {
+            Sign::Signed => false,
+            Sign::Unsigned | Sign::Filled { .. } => true,
+            Sign::Digits { unsigned, .. } => unsigned,
+        }
+    }
+
+    /// As it is without ZEROFILL, which is not negative either.
+    #[must_use]
+    pub fn unfilled(self) -> Self {
+        match self {
+            Sign::Filled {
+                digits: Some((width, digits)),
+            } => Sign::Digits {
+                unsigned: true,
+                width,
+                digits,
+            },
+            Sign::Filled { digits: None } => Sign::Unsigned,
+            kept => kept,
+        }
     }
 
     /// Characters in all and digits behind the point, of a type that is declared with them.
@@ -79,6 +108,7 @@ impl Sign {
     pub fn digits(self) -> Option<(u8, u8)> {
         match self {
             Sign::Filled { digits } => digits,
+            Sign::Digits { width, digits, .. } => Some((width, digits)),
             Sign::Signed | Sign::Unsigned => None,
         }
     }
@@ -237,7 +267,15 @@ mod tests {
         let filled = Sign::Filled {
             digits: Some((7, 2)),
         };
-        let stored = postcard::to_allocvec(&filled).unwrap();
-        assert_eq!(postcard::from_bytes::<Sign>(&stored).unwrap(), filled);
+        let rounded = Sign::Digits {
+            unsigned: true,
+            width: 7,
+            digits: 2,
+        };
+        for (sign, first) in [(filled, 2), (rounded, 3)] {
+            let stored = postcard::to_allocvec(&sign).unwrap();
+            assert_eq!(stored.first(), Some(&first));
+            assert_eq!(postcard::from_bytes::<Sign>(&stored).unwrap(), sign);
+        }
     }
 }

@@ -13,8 +13,10 @@ mod compare;
 mod convert;
 mod convert_json;
 mod data_type;
+mod digits;
 mod general_ci;
 mod implicit_default;
+mod json_path;
 mod json_text;
 mod members;
 mod number;
@@ -33,6 +35,8 @@ pub use compare::{compare, group_key, sort_cmp, sort_cmp_typed, sort_head_typed}
 pub use convert_json::to_json;
 pub use data_type::{Collation, ColumnMeta, DataType, IntWidth, Sign, TextSize};
 pub use implicit_default::implicit_default;
+pub use json_path::Path as JsonPath;
+pub(crate) use json_path::{Leg as PathLeg, Place as PathPlace};
 pub use json_text::{
     JsonIssue, MAX_JSON_DEPTH, check_json, compare_json, json_bytes, json_depth, json_to_text,
     normalise, parse_json, write_json, write_json_string,

@@ -8,6 +8,7 @@ use bigdecimal::Signed;
 use super::collate::text_equal;
 use super::convert_json::to_json;
 use super::data_type::{Collation, DataType, IntWidth, Sign};
+use super::digits::rounded_to;
 use super::json_text::{JsonIssue, parse_json};
 use super::members::{all_members, read_set, set_text};
 use super::number::{decimal_limit, parse_double, round_decimal};
@@ -170,7 +171,12 @@ fn fit_double(value: &Value, sign: Sign, single: bool) -> Fitted {
     }
     let (number, is_cut) = rounded_to(number, sign);
     if is_cut {
-        return (Value::Double(number), Some(Issue::OutOfRange));
+        let cut = if single {
+            f64::from(number as f32)
+        } else {
+            number
+        };
+        return (Value::Double(cut), Some(Issue::OutOfRange));
     }
     let issue = text_issue(value, complete, if single { "float" } else { "double" });
     if !single {
@@ -182,24 +188,6 @@ fn fit_double(value: &Value, sign: Sign, single: bool) -> Fitted {
         return (Value::Double(f64::from(cut)), Some(Issue::OutOfRange));
     }
     (Value::Double(f64::from(narrow)), issue)
-}
-
-/// `number` as FLOAT(m, d) or DOUBLE(m, d) holds it, and whether it was too great.
-fn rounded_to(number: f64, sign: Sign) -> (f64, bool) {
-    let Some((width, digits)) = sign.digits() else {
-        return (number, false);
-    };
-    let unit = 10_f64.powi(i32::from(digits));
-    let greatest = 10_f64.powi(i32::from(width)) - 1.0;
-    let units = (number * unit).round();
-    // Beyond 2^53 units there is nothing behind the point that could be rounded.
-    if !units.is_finite() || units > greatest {
-        (greatest / unit, true)
-    } else if units.abs() < 9e15 {
-        (units / unit, false)
-    } else {
-        (number, false)
-    }
 }
 
 fn fit_text(value: Value, characters: u32, bytes: usize) -> Fitted {

@@ -19,6 +19,11 @@ pub fn write_text(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
         (Value::DateTime(value), DataType::Date) => write_date(value.date, out),
         (_, ty) if ty.zerofill().is_some() => write_filled(value, ty, out),
         (Value::Text(text), DataType::Set { .. }) if text == EMPTY_ALONE => {}
+        (Value::Double(value), DataType::Float { sign } | DataType::Double { sign })
+            if sign.digits().is_some() =>
+        {
+            write_with_digits(*value, ty, out);
+        }
         (Value::Double(value), DataType::Float { .. }) => write_float(*value, out),
         (Value::Int(year), DataType::Year) => {
             out.extend_from_slice(format!("{year:04}").as_bytes());
@@ -28,16 +33,21 @@ pub fn write_text(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
     }
 }
 
+/// A number of a type that has so many digits behind the point.
+fn write_with_digits(value: f64, ty: &DataType, out: &mut Vec<u8>) {
+    let digits = ty
+        .shown_digits()
+        .map_or(0, |(_, digits)| usize::from(digits));
+    out.extend_from_slice(format!("{value:.digits$}").as_bytes());
+}
+
 /// A number of a type declared ZEROFILL.
 fn write_filled(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
     let start = out.len();
     match (value, ty) {
         (Value::Null, _) => return,
         (Value::Double(value), _) if ty.shown_digits().is_some() => {
-            let digits = ty
-                .shown_digits()
-                .map_or(0, |(_, digits)| usize::from(digits));
-            out.extend_from_slice(format!("{value:.digits$}").as_bytes());
+            write_with_digits(*value, ty, out);
         }
         (Value::Double(value), DataType::Float { .. }) => write_float(*value, out),
         _ => write_value(value, out),

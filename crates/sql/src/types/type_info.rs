@@ -277,15 +277,6 @@ impl DataType {
         }
     }
 
-    /// Characters in all and digits behind the point that a FLOAT or DOUBLE is declared with and shows.
-    #[must_use]
-    pub fn shown_digits(&self) -> Option<(u8, u8)> {
-        match self {
-            DataType::Float { sign } | DataType::Double { sign } => sign.digits(),
-            _ => None,
-        }
-    }
-
     /// The type of what is computed from a value of this one: only a column itself is filled up
     /// with zeros.
     #[must_use]
@@ -295,7 +286,7 @@ impl DataType {
                 DataType::Int { display_width, .. } => *display_width = None,
                 DataType::Decimal { sign, .. }
                 | DataType::Float { sign }
-                | DataType::Double { sign } => *sign = Sign::Unsigned,
+                | DataType::Double { sign } => *sign = sign.unfilled(),
                 _ => {}
             }
         }
@@ -346,8 +337,12 @@ impl DataType {
                 scale,
                 sign,
             } => u32::from(*precision) + u32::from(*scale > 0) + u32::from(!sign.is_unsigned()),
-            DataType::Float { .. } => u32::from(self.zerofill().unwrap_or(FLOAT_WIDTH)),
-            DataType::Double { .. } => u32::from(self.zerofill().unwrap_or(DOUBLE_WIDTH)),
+            DataType::Float { sign } => {
+                u32::from(sign.digits().map_or(FLOAT_WIDTH, |(width, _)| width))
+            }
+            DataType::Double { sign } => {
+                u32::from(sign.digits().map_or(DOUBLE_WIDTH, |(width, _)| width))
+            }
             DataType::Char { length, .. }
             | DataType::Varchar { length, .. }
             | DataType::Binary { length }

@@ -505,6 +505,7 @@ fn name_of(node: &Node) -> &'static str {
     match node {
         Node::Virtual(_) => "a computed table",
         Node::Derived(_) | Node::Lateral(_) => "a subquery in FROM",
+        Node::JsonTable(_) => "JSON_TABLE",
         Node::CteScan(_) | Node::Recursive(_) => "a common table expression",
         Node::SetOperation(_) => "UNION, EXCEPT or INTERSECT",
         Node::Window(_) => "a window function",

@@ -130,7 +130,7 @@ impl Expr {
                 sign: DataType::SIGNED,
             },
             ty if ty.is_temporal() => numeric_type(ty),
-            _ => DataType::DOUBLE,
+            ty => DataType::double_with(ty.fraction_digits()),
         };
         let nullable = a.nullable;
         Ok(Self::new(ExprKind::Negate(Box::new(a)), ty, nullable))

@@ -31,6 +31,7 @@ pub(super) fn numeric_type(ty: &DataType) -> DataType {
 
 pub(super) fn binary_type(op: BinaryOp, a: &DataType, b: &DataType) -> DataType {
     use BinaryOp::{Add, BitAnd, BitOr, BitXor, Div, IntDiv, Mod, Mul, ShiftLeft, ShiftRight, Sub};
+    let fractions = a.fraction_digits().zip(b.fraction_digits());
     let (a, b) = (numeric_type(a), numeric_type(b));
     let unsigned = a.is_unsigned() || b.is_unsigned();
     let integer = |unsigned| {
@@ -43,7 +44,12 @@ pub(super) fn binary_type(op: BinaryOp, a: &DataType, b: &DataType) -> DataType 
     match op {
         BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight => DataType::BIGINT_UNSIGNED,
         IntDiv => integer(unsigned),
-        _ if a.is_float() || b.is_float() => DataType::DOUBLE,
+        _ if a.is_float() || b.is_float() => {
+            DataType::double_with(fractions.map(|(left, right)| match op {
+                Div => left.max(right) + DIV_INCREMENT,
+                _ => left.max(right),
+            }))
+        }
         Mod if a.is_integer() && b.is_integer() => integer(a.is_unsigned()),
         Add | Sub | Mul if a.is_integer() && b.is_integer() => integer(unsigned),
         Add | Sub | Mul | Mod | Div => decimal_result(op, &a, &b),

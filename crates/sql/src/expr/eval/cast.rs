@@ -31,7 +31,8 @@ pub(super) fn cast_typed(
     }
     let shows_type = matches!(from, DataType::Float { .. } | DataType::Year)
         || from.fsp() > 0
-        || from.zerofill().is_some();
+        || from.zerofill().is_some()
+        || from.shown_digits().is_some();
     if (to.is_text() || to.is_bytes()) && shows_type && !matches!(*value, Value::Text(_)) {
         return cast(ctx, Value::Text(to_text(&value, from)), to);
     }

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
-use super::json_path::Path;
 use super::{Arguments, MANY, ScalarFunction, infer};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{EvalContext, like_text};
 use crate::plan::Expr;
 use crate::types::{
-    Collation, DataType, Value, check_json, compare_json, json_depth, json_to_text, normalise,
-    parse_json, to_json,
+    Collation, DataType, JsonPath as Path, Value, check_json, compare_json, json_depth,
+    json_to_text, normalise, parse_json, to_json,
 };
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[

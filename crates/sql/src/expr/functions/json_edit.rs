@@ -3,11 +3,12 @@
 use serde_json::{Map, Value as Json};
 
 use super::json::{document, made};
-use super::json_path::{Leg, Path, Place};
 use super::{Arguments, MANY, ScalarFunction, infer};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::EvalContext;
-use crate::types::{DataType, Value, to_json};
+use crate::types::{
+    DataType, JsonPath as Path, PathLeg as Leg, PathPlace as Place, Value, to_json,
+};
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("JSON_SET", (3, MANY), infer::json, |_, args, _| {

@@ -22,7 +22,6 @@ mod info;
 mod interval;
 mod json;
 mod json_edit;
-mod json_path;
 mod misc;
 mod numeric;
 mod pattern;
@@ -310,6 +309,9 @@ pub fn prepare_arguments(function: &ScalarFunction, args: Vec<Expr>) -> Vec<Expr
     }
 }
 
+/// Characters of any DOUBLE that is shown with a number of digits behind the point.
+const SHOWN_DOUBLE_MAX: u32 = 345;
+
 /// Text of values whose look depends on the declared type is made while that type is known.
 #[must_use]
 pub(crate) fn shown_as_declared(expr: Expr) -> Expr {
@@ -320,13 +322,17 @@ pub(crate) fn shown_as_declared(expr: Expr) -> Expr {
     let filled = expr.ty.zerofill();
     let depends = expr.ty.fsp() > 0
         || filled.is_some()
+        || expr.ty.shown_digits().is_some()
         || expr.ty.has_empty_member()
         || matches!(expr.ty, DataType::Float { .. } | DataType::Year);
     if !depends {
         return expr;
     }
     let nullable = expr.nullable;
-    let length = expr.ty.char_length().max(filled.map_or(0, u32::from));
+    let length = match expr.ty.shown_digits() {
+        Some(_) => SHOWN_DOUBLE_MAX,
+        None => expr.ty.char_length().max(filled.map_or(0, u32::from)),
+    };
     let ty = match expr.ty.collation() {
         Some(collation) => DataType::text_of(length, collation),
         None => DataType::varchar(length),

@@ -48,6 +48,9 @@ fn infer_number(args: &[Expr]) -> (DataType, bool) {
     let ty = match number_type(args.first()) {
         DataType::Int { unsigned: true, .. } => DataType::BIGINT_UNSIGNED,
         DataType::Int { .. } => DataType::BIGINT,
+        DataType::Double { .. } => {
+            DataType::double_with(args.first().and_then(|arg| arg.ty.fraction_digits()))
+        }
         other => other,
     };
     (ty, args.iter().any(|arg| arg.nullable))

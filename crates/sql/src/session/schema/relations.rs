@@ -299,18 +299,16 @@ fn type_columns(ty: &DataType, row: &mut Row) {
     };
     let (precision, scale) = ty.precision_scale();
     let is_float = ty.is_float();
-    let float_precision = if matches!(ty, DataType::Float { .. }) {
-        12
-    } else {
-        22
-    };
+    let digits = ty.shown_digits().map(|(_, digits)| digits);
+    let scale = digits.unwrap_or(scale);
     let is_bit = matches!(ty, DataType::Bit { .. });
     let precision = match ty {
         DataType::Bit { width } => i64::from(*width),
-        _ if is_float => float_precision,
+        _ if is_float => characters,
         _ => i64::from(precision),
     };
     let is_number = ty.is_number() && *ty != DataType::Year;
+    let has_scale = is_number && !is_bit && (!is_float || digits.is_some());
     let has_time = matches!(
         ty,
         DataType::Time { .. } | DataType::DateTime { .. } | DataType::Timestamp { .. }
@@ -321,7 +319,7 @@ fn type_columns(ty: &DataType, row: &mut Row) {
         number_or_null(is_string, shown_length),
         number_or_null(is_string, octets),
         number_or_null(is_number, precision),
-        number_or_null(is_number && !is_float && !is_bit, i64::from(scale)),
+        number_or_null(has_scale, i64::from(scale)),
         number_or_null(has_time, i64::from(ty.fsp())),
         text_or_null(collation.map(Collation::charset)),
         text_or_null(collation.map(Collation::name)),

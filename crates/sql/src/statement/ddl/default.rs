@@ -206,6 +206,7 @@ fn canonical(value: &crate::types::Value, ty: &DataType) -> Option<String> {
         | DataType::Time { .. }
         | DataType::DateTime { .. }
         | DataType::Timestamp { .. } => Some(quote(&to_text(value, ty))),
+        _ if ty.shown_digits().is_some() && ty.zerofill().is_none() => Some(to_text(value, ty)),
         _ => None,
     }
 }

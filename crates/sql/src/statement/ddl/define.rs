@@ -4,11 +4,12 @@ use sqlparser::ast::{self, ColumnOption, TableConstraint};
 
 use super::DdlContext;
 use super::blinding::says;
-use super::column_type;
 use super::default;
 use super::generated;
 use super::key::{index_comment, null_in_primary_key};
 use super::key_expression;
+use super::serial;
+use crate::binder::column_type;
 use crate::catalog::{
     Catalog, CheckConstraint, Column, ColumnId, Index, OwnershipAnnotation, ROWS, Table,
 };
@@ -149,9 +150,9 @@ impl<'a> Builder<'a> {
         options: &[NamedOption],
         id: ColumnId,
     ) -> SqlResult<(Column, Vec<NamedOption>)> {
-        let serial = column_type::serial_options(data_type, options);
+        let serial = serial::serial_options(data_type, options);
         let (data_type, options) = serial.as_ref().map_or((data_type, options), |options| {
-            (&column_type::SERIAL, options.as_slice())
+            (&serial::SERIAL, options.as_slice())
         });
         let (mut charset, mut collate) = (None, None);
         let binary = options

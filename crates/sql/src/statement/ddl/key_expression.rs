@@ -3,8 +3,8 @@
 
 use sqlparser::ast::{self, Expr as Ast};
 
-use super::column_type::VARCHAR_MAX;
 use super::define::{Builder, unbracketed};
+use crate::binder::column_type::VARCHAR_MAX;
 use crate::catalog::{Column, ColumnId, Generated, GeneratedKind, Index};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{canonical, displayed};

@@ -5,7 +5,6 @@ mod analyze;
 mod backfill;
 mod blinding;
 mod change;
-mod column_type;
 mod copy;
 mod create;
 mod default;
@@ -20,6 +19,7 @@ mod owners;
 mod ownership;
 mod remove;
 mod selected;
+mod serial;
 mod temporary;
 mod view;
 

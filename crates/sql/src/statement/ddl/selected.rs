@@ -68,6 +68,7 @@ fn computed(meta: &ColumnMeta, expr: Option<&Expr>) -> Column {
             unsigned: *unsigned,
             display_width: None,
         },
+        DataType::Double { .. } => DataType::DOUBLE,
         other => other.clone(),
     };
     let default = implied(&ty).filter(|_| meta.not_null);

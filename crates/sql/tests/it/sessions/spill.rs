@@ -30,7 +30,7 @@ fn filled() -> Arc<MemoryEngine> {
     engine
 }
 
-const QUERIES: [&str; 15] = [
+const QUERIES: [&str; 18] = [
     "SELECT l.id, r.id, r.word FROM l JOIN r ON l.code = r.code",
     "SELECT l.id, r.id, r.word FROM l LEFT JOIN r ON l.code = r.code AND r.id % 3 = 0",
     "SELECT l.id, r.id FROM r RIGHT JOIN l ON l.code = r.code AND l.word < r.word",
@@ -46,6 +46,9 @@ const QUERIES: [&str; 15] = [
     "SELECT COUNT(*), SUM(n) FROM (SELECT id, COUNT(*) AS n FROM r GROUP BY id) AS grouped",
     "SELECT l.id FROM l WHERE l.code IN (SELECT DISTINCT r.code FROM r WHERE r.id > 10)",
     "SELECT id, word FROM l ORDER BY word, id DESC LIMIT 2500, 100",
+    "SELECT id, word FROM l UNION SELECT id, word FROM r UNION SELECT -1, 'a'",
+    "SELECT code, id FROM l UNION SELECT code, id FROM r UNION ALL SELECT code, id FROM r ORDER BY 1, 2",
+    "SELECT COUNT(*), SUM(id) FROM (SELECT id, word FROM l UNION SELECT id + 2000, word FROM r) AS both_sides",
 ];
 
 #[test]
@@ -69,7 +72,7 @@ fn joins_sorts_groups_and_distinct_rows_answer_the_same_from_files() {
         spilled += usize::from(files > 0);
         host.files.store(0, Ordering::SeqCst);
     }
-    assert!(spilled >= 12, "{spilled} queries took files");
+    assert!(spilled >= 15, "{spilled} queries took files");
 }
 
 #[test]
@@ -98,6 +101,23 @@ fn one_key_with_too_many_rows_ends_in_an_error() {
     a.run("USE d");
     assert_eq!(a.error(QUERIES[0]).code, 1038);
     assert_eq!(a.value("SELECT COUNT(*) FROM r"), "4000");
+}
+
+#[test]
+fn what_does_not_go_on_in_files_ends_in_an_error_and_the_session_goes_on() {
+    let (instance, _) = instance_that_spills(filled(), MEMORY);
+    let mut a = connect(&instance, "root");
+    a.run("USE d");
+    for query in [
+        "SELECT id, RANK() OVER (ORDER BY word) FROM l",
+        "SELECT id, word FROM l EXCEPT SELECT id, word FROM r WHERE id > 10",
+        "SELECT id, word FROM l INTERSECT SELECT id, word FROM r",
+        "SELECT COUNT(*) FROM l WHERE word IN (SELECT CONCAT(word, id) FROM r) OR id = 1",
+        "SELECT COUNT(*) FROM JSON_TABLE(CONCAT('[0', REPEAT(',0', 9999), ']'), '$[*]' COLUMNS (n INT PATH '$')) AS t",
+    ] {
+        assert_eq!(a.error(query).code, 1038, "{query}");
+        assert_eq!(a.value("SELECT COUNT(*) FROM r"), "4000");
+    }
 }
 
 #[test]

@@ -7,11 +7,11 @@ use serde_json::Value as Json;
 use crate::error::{SqlError, SqlResult};
 
 /// Steps of a path: as many as documents may be deep, since following them recurses.
-const LEGS_MAX: usize = crate::types::MAX_JSON_DEPTH;
+const LEGS_MAX: usize = super::json_text::MAX_JSON_DEPTH;
 
 /// A step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Leg {
+pub(crate) enum Leg {
     /// `.name`
     Member(String),
     /// `.*`
@@ -28,7 +28,7 @@ pub(super) enum Leg {
 
 /// An array index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// From the start.
     Start(usize),
     /// `last-n`
@@ -47,8 +47,8 @@ impl Place {
 
 /// A parsed path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Path {
-    pub legs: Vec<Leg>,
+pub struct Path {
+    pub(crate) legs: Vec<Leg>,
 }
 
 struct Parser<'a> {

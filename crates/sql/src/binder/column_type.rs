@@ -1,17 +1,12 @@
 //! Column types as written to column types as stored.
 
-use sqlparser::ast::{
-    self, BinaryLength, CharacterLength, ColumnOption, DataType as Ast, EnumMember, ExactNumberInfo,
-};
-use sqlparser::tokenizer::Token;
-
-use super::define::NamedOption;
+use sqlparser::ast::{BinaryLength, CharacterLength, DataType as Ast, EnumMember, ExactNumberInfo};
 
 use crate::error::{SqlError, SqlResult};
 use crate::types::{Collation, DataType, IntWidth, SET_MEMBERS_MAX, Sign, TextSize, text_equal};
 
 /// Characters a VARCHAR of four-byte characters can hold.
-pub(super) const VARCHAR_MAX: u64 = 16_383;
+pub(crate) const VARCHAR_MAX: u64 = 16_383;
 /// Bytes a VARBINARY can hold.
 const VARBINARY_MAX: u64 = 65_535;
 /// Characters or bytes of CHAR and BINARY.
@@ -21,7 +16,7 @@ const CHAR_MAX: u64 = 255;
 ///
 /// # Errors
 /// 1074, 1425, 1426, 1427 for lengths; 1235 for types that do not exist here.
-pub(super) fn resolve(name: &str, ast: &Ast, collation: Collation) -> SqlResult<DataType> {
+pub(crate) fn resolve(name: &str, ast: &Ast, collation: Collation) -> SqlResult<DataType> {
     if let Some(ty) = integer(ast) {
         return Ok(ty);
     }
@@ -75,7 +70,7 @@ fn integer(ast: &Ast) -> Option<DataType> {
 ///
 /// # Errors
 /// 1439 for more than 255 digits, 1425 and 1427 for those behind the point; 1064 for what is no number.
-pub(super) fn filled_up(name: &str, ast: &Ast, ty: &DataType) -> SqlResult<DataType> {
+pub(crate) fn filled_up(name: &str, ast: &Ast, ty: &DataType) -> SqlResult<DataType> {
     let asked = match ast {
         Ast::TinyInt(digits)
         | Ast::TinyIntUnsigned(digits)
@@ -138,6 +133,9 @@ fn float_digits(name: &str, ast: &Ast) -> SqlResult<Option<(u8, u8)>> {
     let ExactNumberInfo::PrecisionAndScale(width, digits) = info else {
         return Ok(None);
     };
+    if (*width, *digits) == (0, 0) {
+        return Ok(None);
+    }
     let Ok(width) = u8::try_from(*width) else {
         let text = format!("Display width out of range for column '{name}' (max = 255)");
         return Err(SqlError::new(1439, "42000", text));
@@ -164,21 +162,34 @@ fn number(name: &str, ast: &Ast) -> SqlResult<Option<DataType>> {
     Ok(Some(match ast {
         Ast::Decimal(info) | Ast::Numeric(info) | Ast::Dec(info) => decimal(name, info, false)?,
         Ast::DecimalUnsigned(info) | Ast::DecUnsigned(info) => decimal(name, info, true)?,
-        Ast::Float(info) => float(info, false),
-        Ast::FloatUnsigned(info) => float(info, true),
+        Ast::Float(info) => float(info, float_sign(name, ast, false)?),
+        Ast::FloatUnsigned(info) => float(info, float_sign(name, ast, true)?),
         Ast::Float4 => DataType::FLOAT,
-        Ast::Double(_) | Ast::DoublePrecision | Ast::Real | Ast::Float8 => DataType::DOUBLE,
+        Ast::Double(_) | Ast::DoublePrecision | Ast::Real | Ast::Float8 => DataType::Double {
+            sign: float_sign(name, ast, false)?,
+        },
         Ast::DoubleUnsigned(_) | Ast::DoublePrecisionUnsigned | Ast::RealUnsigned => {
             DataType::Double {
-                sign: DataType::UNSIGNED,
+                sign: float_sign(name, ast, true)?,
             }
         }
         _ => return Ok(None),
     }))
 }
 
-fn float(info: &ExactNumberInfo, unsigned: bool) -> DataType {
-    let sign = DataType::sign_of(unsigned);
+/// How a FLOAT or DOUBLE without ZEROFILL is kept and shown.
+fn float_sign(name: &str, ast: &Ast, unsigned: bool) -> SqlResult<Sign> {
+    Ok(match float_digits(name, ast)? {
+        Some((width, digits)) => Sign::Digits {
+            unsigned,
+            width,
+            digits,
+        },
+        None => DataType::sign_of(unsigned),
+    })
+}
+
+fn float(info: &ExactNumberInfo, sign: Sign) -> DataType {
     match info {
         ExactNumberInfo::Precision(25..) => DataType::Double { sign },
         _ => DataType::Float { sign },
@@ -253,7 +264,7 @@ fn text(name: &str, ast: &Ast, collation: Collation) -> SqlResult<Option<DataTyp
         | Ast::CharVarying(length)
         | Ast::CharacterVarying(length) => {
             let Some(length) = characters(length.as_ref()) else {
-                return Err(super::super::names::missing_length(name));
+                return Err(missing_length(name));
             };
             if bytes {
                 DataType::Varbinary {
@@ -376,34 +387,9 @@ fn within(name: &str, length: u64, max: u64) -> SqlResult<u32> {
         })
 }
 
-/// What SERIAL stands for, together with [`serial_options`].
-pub(super) const SERIAL: Ast = Ast::BigIntUnsigned(None);
-
-/// The options of a SERIAL column: BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE, and its own.
-/// `None` for another type.
-pub(super) fn serial_options(data_type: &Ast, options: &[NamedOption]) -> Option<Vec<NamedOption>> {
-    let Ast::Custom(name, _) = data_type else {
-        return None;
-    };
-    if !name.to_string().eq_ignore_ascii_case("SERIAL") {
-        return None;
-    }
-    let automatic = ColumnOption::DialectSpecific(vec![Token::make_keyword("AUTO_INCREMENT")]);
-    let unique = ColumnOption::Unique(ast::UniqueConstraint {
-        name: None,
-        index_name: None,
-        index_type_display: ast::KeyOrIndexDisplay::None,
-        index_type: None,
-        columns: Vec::new(),
-        index_options: Vec::new(),
-        characteristics: None,
-        nulls_distinct: ast::NullsDistinctOption::None,
-        include: Vec::new(),
-    });
-    let implied = [ColumnOption::NotNull, automatic, unique];
-    let mut all: Vec<NamedOption> = implied.map(|option| (None, option)).to_vec();
-    all.extend_from_slice(options);
-    Some(all)
+/// VARCHAR without a length.
+fn missing_length(column: &str) -> SqlError {
+    SqlError::syntax(format!("VARCHAR column '{column}' needs a length"))
 }
 
 /// Types `sqlparser` has no variant for.
