@@ -82,8 +82,8 @@ class Page:
         return done["result"].get("value")
 
     def text(self):
-        """What a reader sees."""
-        return self.value("document.body ? document.body.innerText : ''")
+        """What a reader sees; nothing while the page is still being read."""
+        return self.value("document.readyState != 'loading' ? document.body.innerText : ''")
 
     def wait(self, what, holds):
         """The text of the page once it is as wanted."""
