@@ -447,6 +447,15 @@ fn a_region_that_has_not_heard_of_its_return_and_is_fenced_again_hears_of_both()
     }
 }
 
+/// It is heard again before it hears of the fence, and learns how far the others are: that is not how
+/// far they have run its own orders.
+#[test]
+fn a_region_that_does_not_know_of_its_fence_forgets_no_orders() {
+    let faults = "600ms+600ms part r0 *; 4542ms+300ms wipe n12; 2319ms+2500ms part r0 *; \
+                  3496ms+300ms wipe n15; 2214ms+900ms cut r0 *";
+    survives(127, Level::Session, faults);
+}
+
 /// Region 2 is silent before what was moved for the return of region 0 has run.
 const AMID_RETURN: &str = "600ms+600ms part r0 *; 2272ms+600ms cut r2 *; 2137ms+600ms part r1 r2";
 

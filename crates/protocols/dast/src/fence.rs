@@ -153,15 +153,15 @@ impl Span {
         Some(Timestamp::at(back.micros + 1, 0))
     }
 
-    /// What another region closes, as the fenced one may know it: that a place is closed there says
-    /// nothing of what was moved from it.
+    /// Up to where another region has closed its places, or run them, as the fenced one may know it:
+    /// that a place is closed there says nothing of what was moved from it.
     #[must_use]
-    pub fn closed(&self, closed: Timestamp) -> Timestamp {
-        let is_past = self.over().is_some_and(|over| closed >= over);
+    pub fn told(&self, upto: Timestamp) -> Timestamp {
+        let is_past = self.over().is_some_and(|over| upto >= over);
         if is_past {
-            return closed;
+            return upto;
         }
-        closed.min(self.end)
+        upto.min(self.end)
     }
 }
 

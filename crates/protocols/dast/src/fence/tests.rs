@@ -151,7 +151,7 @@ fn the_fenced_region_keeps_what_it_had_passed() {
 fn what_others_close_is_told_the_fenced_region_once_it_means_something() {
     let mut fences = Fences::default();
     fences.fence(&fence(12), None);
-    let closed = |fences: &Fences, micros| fences.spans()[0].closed(at(micros));
+    let closed = |fences: &Fences, micros| fences.spans()[0].told(at(micros));
     assert_eq!(closed(&fences, 11), at(11));
     assert_eq!(closed(&fences, 40), at(12));
     fences.take_back(&back(90));

@@ -183,8 +183,8 @@ impl Manager {
             for manager in topology.managers(region) {
                 let progress = DastMessage::Progress {
                     region: self.region,
-                    closed: self.closed_for(region, closed),
-                    position,
+                    closed: self.told_of(region, closed),
+                    position: self.told_of(region, position),
                 };
                 out.send(manager, progress);
             }

@@ -115,11 +115,12 @@ impl Manager {
         }
     }
 
-    /// What `region` may know of how far this one has closed its places.
-    pub(in crate::manager) fn closed_for(&self, region: RegionId, closed: Timestamp) -> Timestamp {
+    /// What `region` may know of how far this one has closed its places, or run them: it may not have
+    /// heard that it is fenced, and would take its own orders behind the end for run.
+    pub(in crate::manager) fn told_of(&self, region: RegionId, upto: Timestamp) -> Timestamp {
         let spans = self.ledger().fences.spans().iter();
         let of_region = spans.filter(|span| span.region == region);
-        of_region.fold(closed, |closed, span| span.closed(closed))
+        of_region.fold(upto, |upto, span| span.told(upto))
     }
 
     /// Tells replicas where transactions were moved from.

@@ -169,7 +169,8 @@ impl Manager {
         out: &mut Out,
     ) {
         let (closed, position) = self.progress().unwrap_or_default();
-        let closed = self.closed_for(region, closed);
+        let closed = self.told_of(region, closed);
+        let position = self.told_of(region, position);
         assert!(self.speaks_with(region), "who is fenced is sent no stream");
         assert!(
             mark <= self.reserved_for(region),
