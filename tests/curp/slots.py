@@ -40,8 +40,8 @@ def slots_move_to_another_cluster_and_back_while_clients_write():
         expect(ran.returncode, 0, ran.stdout)
         link = one.proxy()
         for number in range(KEYS):
-            link.call("SET", f"count:{number}", 0)
-            link.call("RPUSH", f"list:{number}", "a", "b")
+            link.call("SET", f"moving:count:{number}", 0)
+            link.call("RPUSH", f"moving:list:{number}", "a", "b")
         link.call("SET", "foo", "bar", "EX", 1000)
         counts, stop, failed = [0] * KEYS, threading.Event(), []
 
@@ -51,7 +51,7 @@ def slots_move_to_another_cluster_and_back_while_clients_write():
             try:
                 while not stop.is_set():
                     key = number % KEYS
-                    answer, port = answered(links, port, "INCR", f"count:{key}")
+                    answer, port = answered(links, port, "INCR", f"moving:count:{key}")
                     counts[key] += 1
                     expect(answer, counts[key])
                     number += 1
@@ -89,8 +89,8 @@ def slots_move_to_another_cluster_and_back_while_clients_write():
         assert not failed, failed
         assert sum(counts) > 0, "nobody wrote"
         for number in range(KEYS):
-            expect(int(link.call("GET", f"count:{number}")), counts[number], "each INCR once")
-            expect(link.call("LRANGE", f"list:{number}", 0, -1), [b"a", b"b"])
+            expect(int(link.call("GET", f"moving:count:{number}")), counts[number], "each INCR once")
+            expect(link.call("LRANGE", f"moving:list:{number}", 0, -1), [b"a", b"b"])
         expect(there.call("DBSIZE"), 0)
     finally:
         other.close()
