@@ -93,7 +93,7 @@ impl RedisKeys {
     }
 
     /// The effects of what the objects have already, and the rows not yet.
-    fn to_happen(&mut self, effects: Effects) -> Vec<u8> {
+    fn hold(&mut self, effects: Effects) -> Vec<u8> {
         if effects.rows.is_empty() {
             return Vec::new();
         }
@@ -284,7 +284,7 @@ impl Execute for RedisKeys {
             }
         };
         reply.encode(replicated.protocol, &mut executed.answer);
-        executed.effects = self.to_happen(effects);
+        executed.effects = self.hold(effects);
         executed
     }
 

@@ -199,7 +199,7 @@ impl Movable for RedisKeys {
             self.keyspace = None; // what it took in is taken back
             return None;
         }
-        Some(self.to_happen(effects))
+        Some(self.hold(effects))
     }
 
     fn remove_piece(
@@ -229,7 +229,7 @@ impl Movable for RedisKeys {
         }
         let effects = keyspace.finish();
         Removal {
-            effects: self.to_happen(effects),
+            effects: self.hold(effects),
             next,
         }
     }

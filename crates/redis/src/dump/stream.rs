@@ -108,7 +108,9 @@ fn packed_node(node: &[Entry<'_>]) -> Vec<u8> {
     pack.number(signed(node.len() as u64));
     pack.number(0);
     pack.number(signed(fields.len() as u64));
-    fields.iter().for_each(|field| pack.bytes(field));
+    for field in &fields {
+        pack.bytes(field);
+    }
     pack.number(0);
     for (id, words) in node {
         let are_same = words.iter().step_by(2).eq(fields.iter());
@@ -117,15 +119,15 @@ fn packed_node(node: &[Entry<'_>]) -> Vec<u8> {
         pack.number(signed(id.sequence.wrapping_sub(first_id.sequence)));
         // How many elements to go back from its end.
         let elements = if are_same {
-            words
-                .iter()
-                .skip(1)
-                .step_by(2)
-                .for_each(|value| pack.bytes(value));
+            for value in words.iter().skip(1).step_by(2) {
+                pack.bytes(value);
+            }
             words.len() / 2 + 3
         } else {
             pack.number(signed(words.len() as u64 / 2));
-            words.iter().for_each(|word| pack.bytes(word));
+            for word in words {
+                pack.bytes(word);
+            }
             words.len() + 4
         };
         pack.number(signed(elements as u64));

@@ -191,10 +191,10 @@ impl Telling<'_> {
                 self.tell_stored(1, Events::SET, "sadd");
             }
             "xadd" => self.tell_added(),
-            "xreadgroup" | "xclaim" | "xautoclaim" => {
-                if self.done.stream_after.1 > self.done.before.stream.1 {
-                    self.tell(0, Events::STREAM, "xgroup-createconsumer");
-                }
+            "xreadgroup" | "xclaim" | "xautoclaim"
+                if self.done.stream_after.1 > self.done.before.stream.1 =>
+            {
+                self.tell(0, Events::STREAM, "xgroup-createconsumer");
             }
             _ => {}
         }

@@ -24,17 +24,26 @@ const DELETES: Access = &["RW", "delete"];
 pub(super) fn access(spec: &CommandSpec, name: &str, command: &Command, key: usize) -> Access {
     let has = |word: &str| (3..command.len()).any(|place| command.is_word(place, word));
     match (name, key) {
-        ("exists" | "hexists" | "hlen" | "hstrlen" | "llen" | "scard" | "sismember", _)
-        | ("strlen" | "touch" | "type" | "watch" | "xlen" | "zcard", _)
-        | ("object|encoding" | "object|freq" | "object|idletime" | "object|refcount", _) => LOOKS,
+        (
+            "exists" | "hexists" | "hlen" | "hstrlen" | "llen" | "scard" | "sismember" | "strlen"
+            | "touch" | "type" | "watch" | "xlen" | "zcard" | "object|encoding" | "object|freq"
+            | "object|idletime" | "object|refcount",
+            _,
+        ) => LOOKS,
         ("setnx" | "msetnx", _) => MAKES,
         ("mset" | "setex" | "psetex" | "restore", _) => REPLACES,
         ("set", _) if has("GET") => CHANGES,
         ("set", _) => REPLACES,
-        ("bitop" | "geosearchstore" | "sdiffstore" | "sunionstore" | "zdiffstore", 0)
-        | ("zinterstore" | "zrangestore" | "zunionstore", 0) => REPLACES,
-        ("bitop" | "geosearchstore" | "sdiffstore" | "sunionstore" | "zdiffstore", _)
-        | ("zinterstore" | "zrangestore" | "zunionstore", _) => READS,
+        (
+            "bitop" | "geosearchstore" | "sdiffstore" | "sunionstore" | "zdiffstore"
+            | "zinterstore" | "zrangestore" | "zunionstore",
+            0,
+        ) => REPLACES,
+        (
+            "bitop" | "geosearchstore" | "sdiffstore" | "sunionstore" | "zdiffstore"
+            | "zinterstore" | "zrangestore" | "zunionstore",
+            _,
+        ) => READS,
         ("sinterstore", 0) => UPDATES,
         ("pfmerge", 0) => &["RW", "access", "insert"],
         ("copy" | "sort" | "georadius" | "georadiusbymember", 1..) => REPLACES,
@@ -47,17 +56,38 @@ pub(super) fn access(spec: &CommandSpec, name: &str, command: &Command, key: usi
         ("rename", 1) => REPLACES,
         ("renamenx", 1) => MAKES,
         ("lmove" | "blmove" | "rpoplpush" | "brpoplpush" | "smove", 1) => INSERTS,
-        ("rename" | "renamenx" | "lmove" | "blmove" | "rpoplpush" | "brpoplpush" | "smove", _)
-        | ("lpop" | "rpop" | "lmpop" | "blpop" | "brpop" | "blmpop" | "spop" | "getdel", _)
-        | ("zpopmin" | "zpopmax" | "zmpop" | "bzpopmin" | "bzpopmax" | "bzmpop", _) => TAKES,
-        ("hdel" | "lrem" | "ltrim" | "srem" | "zrem" | "xdel" | "xtrim" | "xautoclaim", _)
-        | ("zremrangebylex" | "zremrangebyrank" | "zremrangebyscore", _)
-        | ("xgroup|delconsumer" | "xgroup|destroy", _) => DELETES,
-        ("append" | "hsetnx" | "linsert" | "lpush" | "lpushx" | "rpush" | "rpushx", _)
-        | ("pfadd" | "sadd" | "xgroup|create" | "xgroup|createconsumer", _) => INSERTS,
-        ("expire" | "expireat" | "pexpire" | "pexpireat" | "persist" | "lset", _)
-        | ("hset" | "hmset" | "geoadd" | "zadd" | "setrange", _)
-        | ("xack" | "xadd" | "xclaim" | "xsetid" | "xgroup|setid", _) => UPDATES,
+        (
+            "rename" | "renamenx" | "lmove" | "blmove" | "rpoplpush" | "brpoplpush" | "smove"
+            | "lpop" | "rpop" | "lmpop" | "blpop" | "brpop" | "blmpop" | "spop" | "getdel"
+            | "zpopmin" | "zpopmax" | "zmpop" | "bzpopmin" | "bzpopmax" | "bzmpop",
+            _,
+        ) => TAKES,
+        (
+            "hdel" | "lrem" | "ltrim" | "srem" | "zrem" | "xdel" | "xtrim" | "xautoclaim"
+            | "zremrangebylex" | "zremrangebyrank" | "zremrangebyscore" | "xgroup|delconsumer"
+            | "xgroup|destroy",
+            _,
+        ) => DELETES,
+        (
+            "append"
+            | "hsetnx"
+            | "linsert"
+            | "lpush"
+            | "lpushx"
+            | "rpush"
+            | "rpushx"
+            | "pfadd"
+            | "sadd"
+            | "xgroup|create"
+            | "xgroup|createconsumer",
+            _,
+        ) => INSERTS,
+        (
+            "expire" | "expireat" | "pexpire" | "pexpireat" | "persist" | "lset" | "hset" | "hmset"
+            | "geoadd" | "zadd" | "setrange" | "xack" | "xadd" | "xclaim" | "xsetid"
+            | "xgroup|setid",
+            _,
+        ) => UPDATES,
         ("xreadgroup", _) => READS,
         ("eval" | "evalsha" | "fcall", _) => CHANGES,
         _ if spec.flags.has(Flags::WRITE) => CHANGES,

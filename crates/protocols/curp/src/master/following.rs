@@ -256,7 +256,7 @@ mod tests {
             assert!(master.near().is_empty(), "F3: nothing is kept");
             assert!(master.check().is_ok());
             said.0.clear();
-            let ticks = (1..).find(|_| {
+            let ticks = (1..100).find(|_| {
                 master.tick(&mut said);
                 asked(&mut said)
             });

@@ -107,7 +107,7 @@ impl Load {
     /// The node of a client, or behind all clients of a mover, in a group.
     fn node(&self, group: usize, client: u32) -> NodeId {
         let group = u32::try_from(group).unwrap();
-        NodeId(group * self.setting.nodes_of_one() + self.setting.first_client() + client)
+        NodeId(group * self.setting.nodes_of_one() + Moving::first_client() + client)
     }
 
     fn request(

@@ -64,13 +64,13 @@ impl Moving {
         }
     }
 
-    pub fn first_client(&self) -> u32 {
+    pub fn first_client() -> u32 {
         let options = Self::setting().options();
         1 + options.servers + options.witnesses
     }
 
     pub fn nodes_of_one(&self) -> u32 {
-        self.first_client() + self.clients + u32::try_from(MOVERS).unwrap()
+        Self::first_client() + self.clients + u32::try_from(MOVERS).unwrap()
     }
 
     fn topology(&self) -> Topology {
@@ -105,10 +105,10 @@ impl Moving {
                 most: 1,
             };
             profile.down.push(together(0..1));
-            profile.down.push(together(1..self.first_client()));
+            profile.down.push(together(1..Self::first_client()));
             profile
                 .down
-                .push(together(self.first_client()..self.nodes_of_one()));
+                .push(together(Self::first_client()..self.nodes_of_one()));
         }
         profile
     }
