@@ -84,10 +84,16 @@ class Disk:
         trigger.write_text("1")
 
     def repair(self):
-        """What an administrator does next."""
-        run("umount", self.place)
-        subprocess.run(["e2fsck", "-fy", str(self.image)], capture_output=True, check=False)
-        self.mount()
+        """What an administrator does next; again while the kernel has not let go of the file."""
+        deadline = time.monotonic() + NOTICE_SECONDS
+        while True:
+            run("umount", self.place)
+            checked = subprocess.run(["e2fsck", "-fy", str(self.image)], capture_output=True, text=True, check=False)
+            self.mount()
+            if not os.statvfs(self.place).f_flag & os.ST_RDONLY:
+                return
+            assert time.monotonic() < deadline, f"the file system stays read-only: {checked.stdout}{checked.stderr}"
+            threading_pause()
 
     def close(self):
         """Unmounts and removes it."""
