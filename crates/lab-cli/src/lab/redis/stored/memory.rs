@@ -113,7 +113,7 @@ pub(super) const UNLIKE: &str = "
 - `manxdb serve --redis-engine rocksdb --redis-memory-mb`: a value that left memory is read from the store \
 by the next command that uses it, off the loop that runs commands. Keys are drawn evenly, so that of four \
 times the memory three GETs of four need the store: a load with a working set needs it less.
-- SET reads the value that it replaces, too, when that one has left memory.
+- SET does not read the value that it replaces, also when that one has left memory.
 - The store's files are in the memory of the operating system, and blocks of them in RocksDB's cache: a disk \
 that has to be waited for is slower.
 - Server and redis-benchmark share this machine's cores. Whether all is answered does not depend on the \
