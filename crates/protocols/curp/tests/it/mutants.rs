@@ -7,7 +7,7 @@
 //! cuts (`src/copying.rs`) seldom make an image that can be read, and later writes hide what it lacks:
 //! 300 seeds showed none.
 
-use crate::common::Setting;
+use crate::common::{Setting, wrong_with};
 use manxdb_core::{Nanos, Random};
 use manxdb_curp::mutants::Mutant;
 use manxdb_curp::options::PIECE_BYTES_MAX;
@@ -181,15 +181,9 @@ fn plan(harm: Harm, setting: &Setting, seed: u64) -> Plan {
     text.parse().unwrap()
 }
 
-/// What a run of a seed says is wrong; a failed assertion counts as that too.
 fn wrong(setting: &Setting, harm: Harm, seed: u64) -> Option<String> {
     let plan = plan(harm, setting, seed);
-    let run = || setting.run(&Case { seed, plan });
-    match std::panic::catch_unwind(run) {
-        Ok(Ok(_)) => None,
-        Ok(Err(why)) => Some(why),
-        Err(_) => Some("panic".to_owned()),
-    }
+    wrong_with(|| setting.run(&Case { seed, plan }))
 }
 
 #[track_caller]

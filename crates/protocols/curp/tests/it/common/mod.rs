@@ -170,28 +170,12 @@ impl Setting {
     /// A run of a case, judged.
     pub fn run(&self, case: &Case) -> Result<Ran, String> {
         let mut world = self.world(case.seed);
-        world.schedule_all(&case.plan);
         let mut load = Load::new(*self);
-        let ends = case.plan.faults.iter().map(Fault::ends);
-        let healed = ends.max().unwrap_or_default().max(self.until);
-        let mut until = healed;
-        loop {
-            let run = world.run_until(&mut load, until);
-            run.map_err(|failure| failure.to_string())?;
-            if load.is_done() {
-                break;
-            }
-            if until > healed + Nanos::from_secs(20) {
-                return Err(format!(
-                    "no rest: {} calls are open, view {:?}",
-                    load.open.len(),
-                    world
-                        .core(NodeId(0))
-                        .and_then(|node| node.coordinator()?.config().cloned())
-                ));
-            }
-            until = until + Nanos::from_millis(50);
-        }
+        run_to_rest(&mut world, &mut load, case, self.until, |world, load| {
+            let view = || world.core(NodeId(0))?.coordinator()?.config().cloned();
+            let open = || format!("{} calls are open, view {:?}", load.open.len(), view());
+            (!load.is_done()).then(open)
+        })?;
         load.judge()?;
         agree(&world)?;
         Ok(Ran {
@@ -209,6 +193,42 @@ impl Setting {
                 .count(),
         })
     }
+}
+
+/// Runs a case until a load is at rest, which `busy` says what keeps from.
+///
+/// # Errors
+/// A core's check failed, or there is no rest 20 s behind the last fault.
+pub fn run_to_rest<S: System, L: Driver<S>>(
+    world: &mut World<S>,
+    load: &mut L,
+    case: &Case,
+    until: SimTime,
+    busy: impl Fn(&World<S>, &L) -> Option<String>,
+) -> Result<(), String> {
+    world.schedule_all(&case.plan);
+    let ends = case.plan.faults.iter().map(Fault::ends);
+    let healed = ends.max().unwrap_or_default().max(until);
+    let mut until = healed;
+    loop {
+        let run = world.run_until(load, until);
+        run.map_err(|failure| failure.to_string())?;
+        let Some(why) = busy(world, load) else {
+            return Ok(());
+        };
+        if until > healed + Nanos::from_secs(20) {
+            return Err(format!("no rest: {why}"));
+        }
+        until = until + Nanos::from_millis(50);
+    }
+}
+
+/// What a run says is wrong; a failed assertion counts as that too.
+pub fn wrong_with<T>(
+    run: impl FnOnce() -> Result<T, String> + std::panic::UnwindSafe,
+) -> Option<String> {
+    let ended = std::panic::catch_unwind(run);
+    ended.unwrap_or_else(|_| Err("panic".to_owned())).err()
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -9,12 +9,12 @@ use manxdb_curp::mutants::SlotMutant;
 use manxdb_curp::slots::SlotRange;
 use manxdb_sim::fault::DownTogether;
 use manxdb_sim::hunt::{Case, hunt};
-use manxdb_sim::{CostModel, Fault, Link, Plan, Profile, SimTime, Topology, World, WorldOptions};
+use manxdb_sim::{CostModel, Link, Plan, Profile, SimTime, Topology, World, WorldOptions};
 use manxdb_test_harness::seeds;
 
 use self::load::Load;
 use self::machine::{Groups, PLANTED};
-use crate::common::{Setting, choices};
+use crate::common::{Setting, choices, run_to_rest, wrong_with};
 
 /// Drivers of moves, which get into each other's way.
 const MOVERS: usize = 2;
@@ -115,22 +115,10 @@ impl Moving {
 
     fn run(&self, case: &Case) -> Result<Ran, String> {
         let mut world = self.world(case.seed);
-        world.schedule_all(&case.plan);
         let mut load = Load::new(*self);
-        let ends = case.plan.faults.iter().map(Fault::ends);
-        let healed = ends.max().unwrap_or_default().max(self.until);
-        let mut until = healed;
-        loop {
-            let run = world.run_until(&mut load, until);
-            run.map_err(|failure| failure.to_string())?;
-            if load.is_done() {
-                break;
-            }
-            if until > healed + Nanos::from_secs(20) {
-                return Err(format!("no rest: {} calls are open", load.open()));
-            }
-            until = until + Nanos::from_millis(50);
-        }
+        run_to_rest(&mut world, &mut load, case, self.until, |_, load| {
+            (!load.is_done()).then(|| format!("{} calls are open", load.open()))
+        })?;
         load.judge()?;
         self.one_owner_each(&world)?;
         Ok(Ran {
@@ -223,12 +211,7 @@ fn wrong(mutant: Option<i64>, seed: u64, is_deaf: bool) -> Option<String> {
         ..Moving::default()
     };
     let plan = plan(&setting, seed, is_deaf);
-    let run = || setting.run(&Case { seed, plan });
-    match std::panic::catch_unwind(run) {
-        Ok(Ok(_)) => None,
-        Ok(Err(why)) => Some(why),
-        Err(_) => Some("panic".to_owned()),
-    }
+    wrong_with(|| setting.run(&Case { seed, plan }))
 }
 
 #[track_caller]
