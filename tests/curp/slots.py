@@ -7,7 +7,7 @@ import time
 from harness.checks import check, expect
 from processes import BINARY, PATIENCE
 from redis_cluster import Cluster, near
-from resp import Link
+from resp import Link, ReplyError
 
 KEYS = 64
 
@@ -63,8 +63,11 @@ def slots_move_to_another_cluster_and_back_while_clients_write():
         # A driver that dies on its way is gone on with by another one, and so is a master.
         command = [BINARY, "cluster", "move-slots", "8192-16383", "--cluster", str(one.data), "--to",
                    str(other.data)]
+        asked = Link(one.redis)
         driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(0.05)
+        deadline = time.monotonic() + PATIENCE
+        while not isinstance(asked.call("GET", "foo"), ReplyError):
+            assert time.monotonic() < deadline, "the source has not given the slots"
         driver.kill()
         driver.wait(timeout=PATIENCE)
         expect(one.run("kill", "master").returncode, 0)
