@@ -65,11 +65,11 @@ fn integer(ast: &Ast) -> Option<DataType> {
     })
 }
 
-/// A type of numbers declared ZEROFILL: unsigned, and shown with at least as many characters as were
+/// A type of numbers, as it was resolved, declared ZEROFILL: unsigned, and shown with at least as many characters as were
 /// asked for, or as the greatest number has.
 ///
 /// # Errors
-/// 1439 for more than 255 digits, 1425 and 1427 for those behind the point; 1064 for what is no number.
+/// 1439 for more than 255 digits; 1064 for what is no number.
 pub(crate) fn filled_up(name: &str, ast: &Ast, ty: &DataType) -> SqlResult<DataType> {
     let asked = match ast {
         Ast::TinyInt(digits)
@@ -98,7 +98,7 @@ pub(crate) fn filled_up(name: &str, ast: &Ast, ty: &DataType) -> SqlResult<DataT
             });
         }
         DataType::Float { .. } | DataType::Double { .. } => {
-            let digits = float_digits(name, ast)?;
+            let digits = ty.shown_digits();
             let sign = Sign::Filled { digits };
             return Ok(match ty {
                 DataType::Float { .. } => DataType::Float { sign },

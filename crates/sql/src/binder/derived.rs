@@ -12,6 +12,7 @@ use super::scope::{Frame, FrameColumn, column_expr, same_name};
 use super::subquery::plan_of_query;
 use crate::catalog::View;
 use crate::error::{SqlError, SqlResult};
+use crate::plan::BoundQuery;
 use crate::plan::logical::{Hints, Leaf, Source, Tree};
 use crate::plan::select::SelectParts;
 use crate::plan::{Expr, ExprKind, walk};
@@ -125,14 +126,13 @@ impl Binder<'_> {
         let nested = self.bind_nested(query);
         self.frames.pop();
         let nested = nested?;
-        let query = finish(nested.bound)?;
-        let (meta, rows) = (query.columns.clone(), query.rows);
-        let query = Expr {
-            kind: ExprKind::ScalarSubquery(Box::new(plan_of_query(query, nested.correlated))),
-            ty: DataType::Null,
-            nullable: true,
-        };
-        add_computed(Source::Lateral(query, rows), &meta, alias, names, state)
+        add_lateral(
+            finish(nested.bound)?,
+            nested.correlated,
+            alias,
+            names,
+            state,
+        )
     }
 
     pub(super) fn bind_cte(
@@ -176,8 +176,25 @@ impl Binder<'_> {
     }
 }
 
+/// A table of the rows of `query`, which sees those of the tables before it if it is `correlated`.
+pub(super) fn add_lateral(
+    query: BoundQuery,
+    correlated: bool,
+    alias: &str,
+    names: &[String],
+    state: &mut FromState,
+) -> SqlResult<Part> {
+    let (meta, rows) = (query.columns.clone(), query.rows);
+    let query = Expr {
+        kind: ExprKind::ScalarSubquery(Box::new(plan_of_query(query, correlated))),
+        ty: DataType::Null,
+        nullable: true,
+    };
+    add_computed(Source::Lateral(query, rows), &meta, alias, names, state)
+}
+
 /// A table of rows that `source` computes, with the columns `meta`.
-pub(super) fn add_computed(
+fn add_computed(
     source: Source,
     meta: &[ColumnMeta],
     alias: &str,

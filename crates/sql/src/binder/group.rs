@@ -110,7 +110,7 @@ impl Rewriter<'_> {
 
     fn expr(&mut self, expr: &mut Expr) {
         if !self.aggregated {
-            self.inline_any_value(expr);
+            self.inline_any_value(expr, 0);
             return;
         }
         if let Some(key) = self.keys.iter().position(|key| walk::same(key, expr)) {
@@ -136,42 +136,27 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Without groups `ANY_VALUE` is its argument.
-    fn inline_any_value(&mut self, expr: &mut Expr) {
-        if let ExprKind::Column(index) = expr.kind
-            && (CALL_BASE..WINDOW_BASE).contains(&index)
-            && let Some(call) = self.calls.get(index - CALL_BASE)
-            && let Some(argument) = call.arguments.first()
-        {
-            *expr = argument.clone();
-            return;
-        }
-        self.inline_in_plan(expr, 1);
-        walk::for_each_child_mut(expr, &mut |child| self.inline_any_value(child));
-    }
-
-    /// As [`Self::inline_any_value`] for the subquery in `expr`, whose rows are `level` queries
+    /// Without groups `ANY_VALUE` is its argument, also in a subquery whose rows are `level` queries
     /// further in.
-    fn inline_in_plan(&self, expr: &mut Expr, level: usize) {
-        if let Some(plan) = walk::plan_of_mut(expr) {
-            walk::node_exprs_mut(&mut plan.root, &mut |inner| {
-                self.inline_further_in(inner, level);
-            });
-        }
-    }
-
-    fn inline_further_in(&self, expr: &mut Expr, level: usize) {
-        if let ExprKind::Outer { depth, index } = expr.kind
-            && depth == level
-            && (CALL_BASE..WINDOW_BASE).contains(&index)
+    fn inline_any_value(&self, expr: &mut Expr, level: usize) {
+        let index = match expr.kind {
+            ExprKind::Column(index) if level == 0 => Some(index),
+            ExprKind::Outer { depth, index } if level > 0 && depth == level => Some(index),
+            _ => None,
+        };
+        if let Some(index) = index.filter(|index| (CALL_BASE..WINDOW_BASE).contains(index))
             && let Some(call) = self.calls.get(index - CALL_BASE)
             && let Some(argument) = call.arguments.first()
         {
             *expr = seen_from(argument, level);
             return;
         }
-        self.inline_in_plan(expr, level + 1);
-        walk::for_each_child_mut(expr, &mut |child| self.inline_further_in(child, level));
+        if let Some(plan) = walk::plan_of_mut(expr) {
+            walk::node_exprs_mut(&mut plan.root, &mut |inner| {
+                self.inline_any_value(inner, level + 1);
+            });
+        }
+        walk::for_each_child_mut(expr, &mut |child| self.inline_any_value(child, level));
     }
 
     fn after_grouping_of(&mut self, index: usize, probe: &Expr) -> usize {

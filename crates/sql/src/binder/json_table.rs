@@ -7,15 +7,13 @@ use sqlparser::ast;
 
 use super::Binder;
 use super::column_type;
-use super::derived::add_computed;
+use super::derived::add_lateral;
 use super::from::{FromState, Part};
 use super::scope::{Frame, column_expr, same_name};
-use super::subquery::plan_of_query;
 use crate::error::{SqlError, SqlResult};
-use crate::plan::logical::Source;
 use crate::plan::physical::{JsonColumn, JsonColumnKind, JsonFallback, JsonRows, JsonTable, Node};
 use crate::plan::select::Output;
-use crate::plan::{BoundQuery, Expr, ExprKind};
+use crate::plan::{BoundQuery, Expr};
 use crate::types::{DataType, IntWidth, JsonPath, parse_json};
 
 /// NESTED PATH inside each other, MySQL's limit.
@@ -62,15 +60,10 @@ impl Binder<'_> {
         };
         let query = BoundQuery {
             node: Node::JsonTable(Box::new(table)),
-            columns: meta.clone(),
+            columns: meta,
             rows: ROWS,
         };
-        let query = Expr {
-            kind: ExprKind::ScalarSubquery(Box::new(plan_of_query(query, correlated))),
-            ty: DataType::Null,
-            nullable: true,
-        };
-        add_computed(Source::Lateral(query, ROWS), &meta, alias_name, &[], state)
+        add_lateral(query, correlated, alias_name, &[], state)
     }
 
     /// The document as the query of the table sees it, and whether it reads rows outside.

@@ -13,28 +13,21 @@ impl Binder<'_> {
     /// # Errors
     /// What comparing a column with the zero date meets.
     pub(super) fn find_zero_dates(&self, condition: &mut Expr) -> SqlResult<()> {
-        match &mut condition.kind {
+        let operand = match &mut condition.kind {
             ExprKind::And(left, right) | ExprKind::Or(left, right) => {
                 self.find_zero_dates(left)?;
-                self.find_zero_dates(right)
+                return self.find_zero_dates(right);
             }
-            ExprKind::Call(function, arguments) if function.name == "ISNULL" => {
-                let zero = arguments.first().map(|operand| self.is_zero_date(operand));
-                if let Some(zero) = zero.transpose()?.flatten() {
-                    let is_null = std::mem::replace(condition, zero.clone());
-                    *condition = Expr::or(zero, is_null);
-                }
-                Ok(())
-            }
-            ExprKind::IsNull(operand) => {
-                if let Some(zero) = self.is_zero_date(operand)? {
-                    let is_null = std::mem::replace(condition, zero.clone());
-                    *condition = Expr::or(zero, is_null);
-                }
-                Ok(())
-            }
-            _ => Ok(()),
+            ExprKind::Call(function, arguments) if function.name == "ISNULL" => arguments.first(),
+            ExprKind::IsNull(operand) => Some(&**operand),
+            _ => None,
+        };
+        let zero = operand.map(|operand| self.is_zero_date(operand));
+        if let Some(zero) = zero.transpose()?.flatten() {
+            let is_null = std::mem::replace(condition, zero.clone());
+            *condition = Expr::or(zero, is_null);
         }
+        Ok(())
     }
 
     /// Whether the column `operand` is the zero date; `None` for all but dates that are NOT NULL.

@@ -31,7 +31,7 @@ pub use owners::mutants as ownership_mutants;
 pub use context::ExecContext;
 pub(crate) use ddl::{quote_text, variable_in_view, wanted as blinded_keys_wanted};
 pub(crate) use delete::delete_known;
-pub(crate) use foreign_key::leads;
+pub(crate) use foreign_key::{Access as LinkAccess, access as link_access};
 pub use insert::LoadedFile;
 pub(crate) use load::put_line;
 

@@ -8,6 +8,17 @@ use super::temporal_text::{write_date, write_datetime, write_time};
 use super::type_info::bit_bytes;
 use super::value::Value;
 
+impl DataType {
+    /// Whether the text of a value shows how its type was declared.
+    #[must_use]
+    pub fn shows_declaration(&self) -> bool {
+        matches!(self, DataType::Float { .. } | DataType::Year)
+            || self.fsp() > 0
+            || self.zerofill().is_some()
+            || self.shown_digits().is_some()
+    }
+}
+
 /// Appends the text-protocol form of `value` of type `ty`. NULL appends nothing: the protocol
 /// has its own mark for it.
 pub fn write_text(value: &Value, ty: &DataType, out: &mut Vec<u8>) {

@@ -29,11 +29,8 @@ pub(super) fn cast_typed(
     if from.has_empty_member() && (to.is_text() || to.is_bytes()) {
         return cast(ctx, Value::Text(to_text(&value, from)), to);
     }
-    let shows_type = matches!(from, DataType::Float { .. } | DataType::Year)
-        || from.fsp() > 0
-        || from.zerofill().is_some()
-        || from.shown_digits().is_some();
-    if (to.is_text() || to.is_bytes()) && shows_type && !matches!(*value, Value::Text(_)) {
+    let becomes_text = to.is_text() || to.is_bytes();
+    if becomes_text && from.shows_declaration() && !matches!(*value, Value::Text(_)) {
         return cast(ctx, Value::Text(to_text(&value, from)), to);
     }
     cast(ctx, value.into_owned(), to)

@@ -320,12 +320,7 @@ pub(crate) fn shown_as_declared(expr: Expr) -> Expr {
         return expr.convert_to(&DataType::Varbinary { length });
     }
     let filled = expr.ty.zerofill();
-    let depends = expr.ty.fsp() > 0
-        || filled.is_some()
-        || expr.ty.shown_digits().is_some()
-        || expr.ty.has_empty_member()
-        || matches!(expr.ty, DataType::Float { .. } | DataType::Year);
-    if !depends {
+    if !(expr.ty.shows_declaration() || expr.ty.has_empty_member()) {
         return expr;
     }
     let nullable = expr.nullable;

@@ -44,7 +44,7 @@ pub(super) struct Child {
 
 /// How rows are found by the values of a foreign key.
 #[derive(Debug, Clone)]
-pub(in crate::statement) enum Access {
+pub(crate) enum Access {
     /// The whole primary key: one row.
     Row,
     /// Leading columns of the primary key.
@@ -57,7 +57,7 @@ pub(in crate::statement) enum Access {
 
 impl Access {
     /// The key of the table that rows are found by.
-    pub(in crate::statement) fn key(&self) -> Option<IndexId> {
+    pub(crate) fn key(&self) -> Option<IndexId> {
         match self {
             Access::Row | Access::RowPrefix => Some(ROWS),
             Access::Index(index) => Some(index.id),
@@ -160,7 +160,7 @@ fn children_of(catalog: &Catalog, table: &Arc<Table>) -> Vec<(Child, Arc<Table>)
 }
 
 /// How rows of `table` are found by the values of `columns`.
-pub(in crate::statement) fn access(table: &Table, columns: &[usize]) -> Access {
+pub(crate) fn access(table: &Table, columns: &[usize]) -> Access {
     if table.primary_key == columns {
         return Access::Row;
     }
@@ -175,7 +175,7 @@ pub(in crate::statement) fn access(table: &Table, columns: &[usize]) -> Access {
 }
 
 /// Whether the first columns of `index` are exactly `columns`, whole.
-pub(crate) fn leads(index: &Index, columns: &[usize]) -> bool {
+pub(in crate::statement) fn leads(index: &Index, columns: &[usize]) -> bool {
     index.columns.len() >= columns.len()
         && index
             .columns

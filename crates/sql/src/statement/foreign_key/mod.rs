@@ -9,8 +9,8 @@ mod find;
 mod links;
 
 pub(crate) use describe::describe;
-pub(crate) use links::leads;
-pub(super) use links::{Access, Links, access, links};
+pub(crate) use links::{Access, access};
+pub(super) use links::{Links, leads, links};
 
 use std::collections::BTreeMap;
 

@@ -21,9 +21,9 @@ use crate::error::{SqlError, SqlResult};
 use crate::session::gdpr::audit::at;
 use crate::session::gdpr::purge::ends_at;
 use crate::session::session::Session;
-use crate::statement::leads;
 use crate::statement::owners::{purges, requests, subjects};
 use crate::statement::target::position;
+use crate::statement::{LinkAccess, link_access};
 
 /// Rows whose keys are searched for. With more, what was found of the others is said all the same.
 const ROWS_MAX: usize = 1_000_000;
@@ -200,17 +200,16 @@ impl Search<'_> {
 /// The key of a table by which rows are found that a link leads from, and what its keys say of the row: the
 /// primary key where it begins with the link, which then has no index of its own; else an index.
 fn key_of(table: &Table, link: &ForeignKey) -> Option<(IndexId, NamedKind)> {
-    if table.primary_key.starts_with(&link.columns) {
-        return Some((ROWS, NamedKind::RowKey));
-    }
-    let mut indexes = table.indexes.iter();
-    let index = indexes.find(|index| index.state.is_readable() && leads(index, &link.columns))?;
-    let kind = if !index.unique && index.columns.len() == link.columns.len() {
-        NamedKind::WholeEntry
-    } else {
-        NamedKind::Entry
+    let access = link_access(table, &link.columns);
+    let kind = match &access {
+        LinkAccess::Row | LinkAccess::RowPrefix => NamedKind::RowKey,
+        LinkAccess::Index(index) if !index.unique && index.columns.len() == link.columns.len() => {
+            NamedKind::WholeEntry
+        }
+        LinkAccess::Index(_) => NamedKind::Entry,
+        LinkAccess::None => return None,
     };
-    Some((index.id, kind))
+    Some((access.key()?, kind))
 }
 
 impl Traces<'_> {
