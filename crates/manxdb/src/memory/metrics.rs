@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use manxdb_fabric::WORD_LENGTH;
 use manxdb_gateway::admin::{AdminSources, Gauge, HealthReport, count};
-use manxdb_gateway::mysql::SERVER_VERSION;
 use manxdb_rack::disk::{Directory, DiskError, FileKind};
 use manxdb_rack::memory::{MemoryStats, Plan, Superblock, waits_for_rows};
 use serde_json::json;
@@ -13,7 +12,7 @@ use super::Registered;
 use super::archiver::{ArchiverProcess, NAMES, Numbers};
 use crate::config::DiskSettings;
 use crate::fault::Fault;
-use crate::process::random_secret;
+use crate::process::{random_secret, version};
 
 /// Connects the admin listener to the memory.
 ///
@@ -41,13 +40,9 @@ pub fn sources(
         }
         all
     };
-    let version = json!({
-        "name": "ManxDB",
-        "version": env!("CARGO_PKG_VERSION"),
-        "mysql_version": SERVER_VERSION,
-        "database": superblock.name,
-        "memory_server": server,
-    });
+    let mut version = version();
+    version["database"] = json!(superblock.name);
+    version["memory_server"] = json!(server);
     Ok(AdminSources::new(
         move || health(seen.as_ref(), told.as_ref()),
         gauges,
