@@ -11,9 +11,7 @@ use manxdb_redis::keyspace::{DATABASES, rows};
 use manxdb_redis::resp::Reply;
 use manxdb_redis::spec::Flags;
 
-use super::{
-    EFFECTS_BYTES_MAX, ROW_BYTES, RedisKeys, STATE_BYTES_MAX, at, full_key, has_any, keys_of,
-};
+use super::{EFFECTS_BYTES_MAX, ROW_BYTES, RedisKeys, at, full_key, has_any, keys_of, too_large};
 use crate::command::ReplicatedCommand;
 
 /// What a piece leaves of the bytes that one command may write to the last key in it.
@@ -199,7 +197,9 @@ impl Movable for RedisKeys {
             self.keyspace = None; // what it took in is taken back
             return None;
         }
-        Some(self.hold(effects))
+        let effects = self.hold(effects);
+        // A piece of whoever sends it: a driver's are far below.
+        (effects.len() <= EFFECTS_BYTES_MAX).then_some(effects)
     }
 
     fn remove_piece(
@@ -235,6 +235,6 @@ impl Movable for RedisKeys {
     }
 
     fn has_room(&self) -> bool {
-        self.bytes < STATE_BYTES_MAX
+        too_large(self.bytes, true, None).is_none()
     }
 }

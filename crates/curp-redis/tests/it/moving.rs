@@ -326,3 +326,27 @@ fn bytes_that_are_no_step_change_nothing() {
         assert_eq!(RedisMachine::restore(wrong), None);
     }
 }
+
+#[test]
+fn effects_that_do_not_follow_what_is_owned_change_nothing() {
+    let mut machine = RedisMachine::empty();
+    let give_up = |run: &str| {
+        let (slots, to) = (slots(run), group("10.0.0.1:6379"));
+        SlotOperation::Disown { slots, to }.encode()
+    };
+    let effects = machine.execute(&give_up("0-100"), STAMP).effects;
+    machine.apply(&effects);
+    let once = machine.clone();
+    machine.apply(&effects);
+    assert_eq!(machine, once, "applied twice");
+    let number = u64::MAX;
+    let (from, to) = (group("10.0.0.1:6379"), group("10.0.0.2:6379"));
+    let last = Migration {
+        number,
+        slots: slots("0-100"),
+        from,
+        to,
+    };
+    let taken = machine.execute(&SlotOperation::Take(last).encode(), STAMP);
+    assert!(taken.effects.is_empty(), "no migration could follow it");
+}

@@ -86,7 +86,7 @@ pub fn show(cluster: &Path) -> Result<ExitCode, Fault> {
     for (slots, owner) in ownership.away() {
         own(next, slots.first());
         println!("{slots}: {owner}");
-        next = slots.last() + 1;
+        next = slots.last().saturating_add(1);
     }
     own(next, SlotRange::ALL.last() + 1);
     let leaving = ownership.leaving().map(|leaving| &leaving.migration);

@@ -58,7 +58,8 @@ pub struct Migration {
 impl Migration {
     pub(super) fn is_valid(&self) -> bool {
         let groups = self.from.is_valid() && self.to.is_valid() && self.from != self.to;
-        groups && self.slots.is_valid() && self.number > 0
+        // The last number is none, so that another migration can follow each.
+        groups && self.slots.is_valid() && (1..u64::MAX).contains(&self.number)
     }
 }
 

@@ -194,9 +194,11 @@ impl Mover {
             (false, false) => Next::End(Err(SlotRefusal::NotOwned)),
             (true, false) => {
                 let last = source.last_number().max(target.last_number());
-                assert!(last < u64::MAX, "migrations are fewer than numbers");
+                let Some(number) = last.checked_add(1) else {
+                    return Next::End(Err(SlotRefusal::Unreadable));
+                };
                 Next::Check(Migration {
-                    number: last.saturating_add(1),
+                    number,
                     slots: self.slots,
                     from: self.from.clone(),
                     to: self.to.clone(),

@@ -43,33 +43,8 @@ fn tag(key: &[u8]) -> &[u8] {
 
 /// CRC-16/XMODEM: polynomial 0x1021, beginning with 0.
 fn crc16(bytes: &[u8]) -> u16 {
-    let table = &CRC_TABLE;
-    bytes.iter().fold(0, |crc: u16, byte| {
-        let place = (crc >> 8) ^ u16::from(*byte);
-        (crc << 8) ^ table[usize::from(place & 0xFF)]
-    })
-}
-
-const CRC_TABLE: [u16; 256] = crc_table();
-
-const fn crc_table() -> [u16; 256] {
-    let mut table = [0; 256];
-    let mut place: u16 = 0;
-    while place < 256 {
-        let mut crc = place << 8;
-        let mut bit = 0;
-        while bit < 8 {
-            let carries = crc & 0x8000 != 0;
-            crc <<= 1;
-            if carries {
-                crc ^= 0x1021;
-            }
-            bit += 1;
-        }
-        table[place as usize] = crc;
-        place += 1;
-    }
-    table
+    let sum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc16Xmodem, bytes);
+    u16::try_from(sum & 0xFFFF).unwrap_or(0)
 }
 
 /// A run of slots, at least one.
