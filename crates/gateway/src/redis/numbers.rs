@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use manxdb_redis::server::{NUMBERS, Number, SlowCommand};
+use manxdb_redis::server::{ClientId, NUMBERS, Number, SlowCommand};
 use parking_lot::Mutex;
 
 use super::event_loop::EventLoop;
@@ -73,10 +73,16 @@ impl EventLoop {
                 _ => tracing::warn!(text, "redis.log of a script"),
             }
         }
+        // The others are paused.
+        let loads = |id: &&ClientId| {
+            let connection = self.sockets.connections.get(id);
+            connection.is_some_and(|connection| connection.parked_since.is_some())
+        };
+        let loading = self.parked.iter().filter(loads).count() as u64;
         let outside = &mut self.server.outside;
         outside.log_appends = self.round;
         outside.held_clients = self.held.len() as u64;
-        outside.loading_clients = self.parked.len() as u64;
+        outside.loading_clients = loading;
         let numbers = &self.shared.counters.numbers;
         for ((_, value), counter) in self.server.numbers().zip(numbers) {
             counter.store(value, Ordering::Relaxed);
