@@ -5,7 +5,7 @@ import re
 import select
 
 import commands
-from resp import Link, Push
+from resp import Link, Push, info
 
 # A step is a connection and a command; @b is the number of connection b. Replies are compared; and after each step of a connection in small
 # letters, what those in capitals were told without asking.
@@ -271,9 +271,9 @@ def bounded(port):
         reply = link.read()
         pushes += isinstance(reply, Push)
     pushes += len(polled(link))
-    info = dict(line.split(":", 1) for line in other.call("INFO", "stats").decode().split("\r\n") if ":" in line)
+    told = info(other, "stats")
     other.call("CONFIG", "SET", "tracking-table-max-keys", 1000000)
-    kept = (info["tracking_total_keys"], info["tracking_total_items"])
+    kept = (told["tracking_total_keys"], told["tracking_total_items"])
     return None if pushes == 40 and kept == ("10", "10") else f"{pushes} told of 40, {kept} kept"
 
 

@@ -72,6 +72,11 @@ impl Reply {
         Self::Integer(i64::try_from(count).unwrap_or(i64::MAX))
     }
 
+    /// A number of 64 bits; more than fit are as many as do.
+    pub fn wide(number: u64) -> Self {
+        Self::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+
     /// 1 or 0.
     pub fn flag(flag: bool) -> Self {
         Self::Integer(i64::from(flag))

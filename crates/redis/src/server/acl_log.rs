@@ -149,26 +149,22 @@ impl AclLog {
     }
 }
 
-fn integer(number: u64) -> Reply {
-    Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX))
-}
-
 fn told(entry: &Entry, now: u64) -> Reply {
     let (reason, object) = entry.denied.names();
     // Milliseconds of many years fit.
     #[allow(clippy::cast_precision_loss)]
     let age = now.saturating_sub(entry.created) as f64 / 1000.0;
     let fields = [
-        ("count", integer(entry.count)),
+        ("count", Reply::wide(entry.count)),
         ("reason", Reply::bulk(reason)),
         ("context", Reply::bulk(entry.context.name())),
         ("object", Reply::bulk(object)),
         ("username", Reply::bulk(&entry.user)),
         ("age-seconds", Reply::Double(age)),
         ("client-info", Reply::bulk(&entry.client)),
-        ("entry-id", integer(entry.id)),
-        ("timestamp-created", integer(entry.created)),
-        ("timestamp-last-updated", integer(entry.updated)),
+        ("entry-id", Reply::wide(entry.id)),
+        ("timestamp-created", Reply::wide(entry.created)),
+        ("timestamp-last-updated", Reply::wide(entry.updated)),
     ];
     let fields = fields.map(|(name, value)| (Reply::bulk(name), value));
     Reply::Map(fields.into())

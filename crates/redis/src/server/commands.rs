@@ -89,9 +89,6 @@ pub fn command(_call: &mut Call<'_>, command: &Command) -> Result<Reply, Command
             "COMMAND | COUNT | DOCS [name ...] | GETKEYS command | GETKEYSANDFLAGS command | INFO [name ...] \
              | LIST",
         )])),
-        _ => Err(CommandError::new(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{}'. Try COMMAND HELP.",
-            String::from_utf8_lossy(command.arg(1))
-        ))),
+        _ => Err(super::info::unknown(command)),
     }
 }

@@ -1,5 +1,7 @@
 //! Which events belong to which command, in Redis's order.
 
+use std::collections::BTreeSet;
+
 use super::events::{Done, Events};
 use crate::number;
 use crate::resp::Reply;
@@ -104,7 +106,7 @@ impl Telling<'_> {
     }
 
     fn tell_in(&mut self, db: Option<usize>, key: usize, class: Events, event: &'static str) {
-        if let Some(place) = self.done.places.get(key) {
+        if let Some(place) = self.done.before.places.get(key) {
             self.told.push(Told {
                 place: *place,
                 class,
@@ -152,7 +154,8 @@ impl Telling<'_> {
 
     fn tell_all(&mut self) {
         if let Some((class, event)) = plain(self.done) {
-            let Some(key) = (0..self.done.places.len()).find(|key| self.is_touched(*key)) else {
+            let Some(key) = (0..self.done.before.places.len()).find(|key| self.is_touched(*key))
+            else {
                 return;
             };
             self.tell_if_new(key);
@@ -203,31 +206,29 @@ impl Telling<'_> {
     fn tell_set(&mut self) {
         let keeps =
             (3..self.done.command.len()).any(|place| self.done.command.is_word(place, "KEEPTTL"));
-        let mut named: Vec<&[u8]> = Vec::new();
-        for key in 0..self.done.places.len() {
+        let mut named: BTreeSet<&[u8]> = BTreeSet::new();
+        for key in 0..self.done.before.places.len() {
             if !self.is_touched(key) {
                 continue;
             }
-            let name = self.done.command.arg(self.done.places[key]);
-            if !named.contains(&name) {
+            let name = self.done.command.arg(self.done.before.places[key]);
+            if named.insert(name) {
                 self.tell_if_new(key);
             }
-            named.push(name);
             self.tell(key, Events::STRING, "set");
-            if self.done.expires[key] && !keeps {
+            if self.done.expires.get(key) == Some(&true) && !keeps {
                 self.tell(key, Events::GENERIC, "expire");
             }
         }
     }
 
     fn tell_deleted(&mut self) {
-        let mut named: Vec<&[u8]> = Vec::new();
-        for key in 0..self.done.places.len() {
-            let name = self.done.command.arg(self.done.places[key]);
-            if self.is_touched(key) && !named.contains(&name) {
+        let mut named: BTreeSet<&[u8]> = BTreeSet::new();
+        for key in 0..self.done.before.places.len() {
+            let name = self.done.command.arg(self.done.before.places[key]);
+            if named.insert(name) && self.is_touched(key) {
                 self.tell_if_gone(key);
             }
-            named.push(name);
         }
     }
 

@@ -5,6 +5,8 @@
 //! what a command did is told from its name, from which of its keys were there before ([`Before`]) and from the
 //! rows that it wrote. Which event belongs to which command is in [`super::event_names`].
 
+use std::collections::BTreeSet;
+
 use super::channels::tell_listeners;
 use super::event_names::{self, Told};
 use super::state::Server;
@@ -86,7 +88,9 @@ impl Events {
 /// What of a command's keys was there before it ran.
 #[derive(Debug)]
 pub(super) struct Before {
-    /// Of each place of a key.
+    /// The arguments that are keys.
+    pub places: Vec<usize>,
+    /// Of each of these places.
     pub was_there: Vec<bool>,
     /// Of the first key when it is a stream: its entries, and the consumers of its groups.
     pub stream: (usize, usize),
@@ -117,7 +121,6 @@ pub(super) struct Ended<'a> {
 pub(super) struct Done<'a> {
     pub command: &'a Command,
     pub name: &'static str,
-    pub places: &'a [usize],
     pub before: &'a Before,
     /// Of each place: whether the key is there, and whether it was changed.
     pub is_there: Vec<bool>,
@@ -137,6 +140,7 @@ impl Server {
         Before {
             was_there: places.iter().map(is_there).collect(),
             stream: first.map_or((0, 0), |key| stream_of(&self.keyspace, db, key)),
+            places,
         }
     }
 
@@ -156,7 +160,7 @@ impl Server {
             reply,
             rows,
         } = *ended;
-        let places = spec.keys.places(command);
+        let places = &before.places;
         if spec.flags.has(Flags::READONLY) && self.settings.events.has(Events::MISS) {
             for (place, was_there) in places.iter().zip(&before.was_there) {
                 if !was_there && !matches!(spec.name, "object" | "touch") {
@@ -166,10 +170,10 @@ impl Server {
         }
         // What was there before the command was removed by it, however soon it was to expire.
         let expired = self.keyspace.take_expired();
-        let is_own = |of: usize, key: &[u8]| {
-            let mut keys = places.iter().zip(&before.was_there);
-            of == db && keys.any(|(place, was_there)| *was_there && command.arg(*place) == key)
-        };
+        let there = places.iter().zip(&before.was_there);
+        let there = there.filter(|(_, was_there)| **was_there && !expired.is_empty());
+        let own: BTreeSet<&[u8]> = there.map(|(place, _)| command.arg(*place)).collect();
+        let is_own = |of: usize, key: &[u8]| of == db && own.contains(key);
         for (of, key) in expired.into_iter().filter(|(of, key)| !is_own(*of, key)) {
             self.tell_one(of, &key, Events::EXPIRED, "expired");
         }
@@ -177,7 +181,7 @@ impl Server {
             return;
         }
         let of_db = rows.iter().filter_map(RowWrite::touched);
-        let touched: Vec<&[u8]> = of_db
+        let touched: BTreeSet<&[u8]> = of_db
             .filter(|(of, _)| *of == db)
             .map(|(_, key)| key)
             .collect();
@@ -190,10 +194,9 @@ impl Server {
         let done = Done {
             command,
             name: table::full_name(spec, command),
-            places: &places,
             before,
             is_there: keys().map(|key| self.is_key(db, key)).collect(),
-            is_touched: keys().map(|key| touched.contains(&key)).collect(),
+            is_touched: keys().map(|key| touched.contains(key)).collect(),
             expires: keys().map(expires).collect(),
             stream_after: stream_of(&self.keyspace, db, first),
             reply,

@@ -170,6 +170,10 @@ fn set_config(call: &mut Call<'_>, command: &Command) -> Answer {
                 "ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"
             ))
         };
+        let count = || {
+            let count = number::integer(value).and_then(|count| usize::try_from(count).ok());
+            count.ok_or_else(|| refused("argument couldn't be parsed into an integer"))
+        };
         if let Some(is_taken) = settings.set_layout(&name, value) {
             if !is_taken {
                 return Err(refused("argument couldn't be parsed"));
@@ -196,14 +200,10 @@ fn set_config(call: &mut Call<'_>, command: &Command) -> Answer {
                 settings.events = Events::of(value).ok_or_else(|| refused(wrong))?;
             }
             "tracking-table-max-keys" => {
-                let most = number::integer(value).and_then(|most| usize::try_from(most).ok());
-                settings.tracked_keys_max =
-                    most.ok_or_else(|| refused("argument couldn't be parsed into an integer"))?;
+                settings.tracked_keys_max = count()?;
             }
             "slowlog-max-len" => {
-                let most = number::integer(value).and_then(|most| usize::try_from(most).ok());
-                settings.slow_commands_max =
-                    most.ok_or_else(|| refused("argument couldn't be parsed into an integer"))?;
+                settings.slow_commands_max = count()?;
             }
             "latency-monitor-threshold" => {
                 let millis = number::integer(value).and_then(|millis| u64::try_from(millis).ok());
@@ -223,8 +223,9 @@ fn set_config(call: &mut Call<'_>, command: &Command) -> Answer {
             }
         }
     }
+    let has_events = settings.events.is_on();
     call.server.settings = settings;
-    call.server.observe();
+    call.server.keyspace.record_expired(has_events);
     Ok(Reply::OK)
 }
 

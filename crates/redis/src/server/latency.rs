@@ -105,10 +105,6 @@ impl Server {
     }
 }
 
-fn integer(number: u64) -> Reply {
-    Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX))
-}
-
 /// LATENCY HISTOGRAM: of the named commands, a container being all its parts, or of all.
 fn histograms(server: &Server, command: &Command) -> Reply {
     let is_wanted = |name: &str| {
@@ -125,9 +121,9 @@ fn histograms(server: &Server, command: &Command) -> Reply {
         .filter(|(name, ..)| is_wanted(name))
         .map(|(name, calls, times)| {
             let counts = times.cumulative().into_iter();
-            let counts = counts.map(|(within, count)| (integer(within), integer(count)));
+            let counts = counts.map(|(within, count)| (Reply::wide(within), Reply::wide(count)));
             let histogram = Reply::Map(vec![
-                (Reply::bulk("calls"), integer(calls)),
+                (Reply::bulk("calls"), Reply::wide(calls)),
                 (Reply::bulk("histogram_usec"), Reply::Map(counts.collect())),
             ]);
             (Reply::bulk(name), histogram)
@@ -149,9 +145,9 @@ pub fn latency(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandE
             let (second, millis) = history.times.back()?;
             Some(Reply::Array(vec![
                 Reply::bulk(event.name()),
-                integer(*second),
-                integer(*millis),
-                integer(history.most),
+                Reply::wide(*second),
+                Reply::wide(*millis),
+                Reply::wide(history.most),
             ]))
         });
         return Ok(Reply::Array(latest.collect()));
@@ -174,8 +170,9 @@ pub fn latency(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandE
     if command.is_word(1, "HISTORY") && command.len() == 3 {
         let found = latency.events.iter().find(|(event, _)| is_named(event));
         let times = found.into_iter().flat_map(|(_, history)| &history.times);
-        let pair =
-            |(second, millis): &(u64, u64)| Reply::Array(vec![integer(*second), integer(*millis)]);
+        let pair = |(second, millis): &(u64, u64)| {
+            Reply::Array(vec![Reply::wide(*second), Reply::wide(*millis)])
+        };
         return Ok(Reply::Array(times.map(pair).collect()));
     }
     if command.is_word(1, "RESET") {

@@ -213,16 +213,12 @@ pub fn slowlog(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandE
     Ok(Reply::Array(entries.map(entry).collect()))
 }
 
-fn integer(number: u64) -> Reply {
-    Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX))
-}
-
 fn told(entry: &SlowCommand) -> Reply {
     let words = entry.words.iter().map(|word| Reply::bulk(word.as_slice()));
     Reply::Array(vec![
-        integer(entry.id),
-        integer(entry.at_millis / 1000),
-        integer(entry.split.own()),
+        Reply::wide(entry.id),
+        Reply::wide(entry.at_millis / 1000),
+        Reply::wide(entry.split.own()),
         Reply::Array(words.collect()),
         Reply::bulk(entry.address.as_str()),
         Reply::bulk(entry.client.as_slice()),
@@ -242,8 +238,8 @@ fn told_split(entry: &SlowCommand) -> Reply {
         ("append", append),
         ("sync", sync),
     ];
-    let mut told = vec![(Reply::bulk("id"), integer(entry.id))];
-    told.extend(parts.map(|(name, micros)| (Reply::bulk(name), integer(micros))));
+    let mut told = vec![(Reply::bulk("id"), Reply::wide(entry.id))];
+    told.extend(parts.map(|(name, micros)| (Reply::bulk(name), Reply::wide(micros))));
     Reply::Map(told)
 }
 

@@ -64,8 +64,6 @@ pub struct Server {
     pub(super) statistics: Statistics,
     pub(super) pause: Option<Pause>,
     pub(super) tracked: Tracked,
-    /// Somebody is told of what commands do to keys.
-    pub(super) is_observed: bool,
     /// The command that ran last, until it is counted.
     pub(super) ran: Option<Ran>,
     /// What the process around it tells.
@@ -104,7 +102,6 @@ impl Server {
             statistics: Statistics::default(),
             pause: None,
             tracked: Tracked::default(),
-            is_observed: false,
             ran: None,
             outside: Outside::default(),
             started_millis: now_millis,
@@ -325,9 +322,8 @@ impl Server {
             Run::Data(run) => {
                 let db = self.clients.get(&id).map_or(0, |client| client.db);
                 self.keyspace.begin(stamp);
-                let before = self
-                    .is_observed
-                    .then(|| self.look_before(db, spec, command));
+                let has_events = self.settings.events.is_on();
+                let before = has_events.then(|| self.look_before(db, spec, command));
                 let from = effects.rows.len();
                 let mut context = Context {
                     random: Random(stamp.seed),
@@ -346,9 +342,9 @@ impl Server {
                         reply: &reply,
                         rows: &effects.rows[from..],
                     });
-                    if spec.flags.has(Flags::READONLY) && self.tracked.is_on() {
-                        self.remember_keys(id, spec, command, stamp);
-                    }
+                }
+                if spec.flags.has(Flags::READONLY) && self.tracked.is_on() {
+                    self.remember_keys(id, spec, command, stamp);
                 }
                 reply
             }
@@ -380,9 +376,7 @@ impl Server {
             self.keyspace.expire_due(EXPIRED_AT_ONCE);
         }
         let mut effects = self.keyspace.finish();
-        if self.is_observed {
-            self.tell_expired();
-        }
+        self.tell_expired();
         self.after(&mut effects, stamp, None);
         for (id, reply) in self.waiting.due(stamp.now_millis) {
             self.answer_waiting(id, reply);

@@ -97,7 +97,10 @@ impl Tracked {
 
     /// A client tracks no more. Keys that it has read are forgotten as they change.
     fn leave(&mut self, id: ClientId) {
-        self.clients.remove(&id);
+        // Who listens to a prefix is one of them.
+        if !self.clients.remove(&id) {
+            return;
+        }
         self.prefixes.retain(|_, listeners| {
             listeners.remove(&id);
             !listeners.is_empty()
@@ -109,20 +112,12 @@ impl Tracked {
 }
 
 impl Server {
-    /// Whether anybody is told of what commands do to keys. The path of commands asks this once.
-    pub(super) fn observe(&mut self) {
-        let has_events = self.settings.events.is_on();
-        self.keyspace.record_expired(has_events);
-        self.is_observed = has_events || self.tracked.is_on();
-    }
-
     /// Ends what CLIENT TRACKING began.
     pub(super) fn end_tracking(&mut self, id: ClientId) {
         if let Some(client) = self.clients.get_mut(&id) {
             client.tracking = None;
         }
         self.tracked.leave(id);
-        self.observe();
     }
 
     /// Remembers the keys that a command of a client read.
@@ -343,7 +338,7 @@ mod tests {
             (0, 0)
         );
         two.server.disconnect(reader);
-        assert!(!two.server.tracked.is_on() && !two.server.is_observed);
+        assert!(!two.server.tracked.is_on());
     }
 
     #[test]

@@ -161,7 +161,6 @@ pub(super) fn tracking(call: &mut Call<'_>, command: &Command) -> Answer {
         call.server.tracked.listen(prefix, id);
     }
     call.server.tracked.clients.insert(id);
-    call.server.observe();
     let tracking = Tracking {
         mode: options.mode(),
         redirect: options.redirect,

@@ -27,10 +27,6 @@ fn id(id: StreamId) -> Reply {
     Reply::bulk(id.to_string())
 }
 
-fn number_of(value: u64) -> Reply {
-    Reply::Integer(i64::try_from(value).unwrap_or(i64::MAX))
-}
-
 fn map(pairs: Vec<(&str, Reply)>) -> Reply {
     let named = pairs
         .into_iter()
@@ -68,7 +64,7 @@ pub fn xinfo(context: &mut Context<'_>, command: &Command) -> Answer {
                 map(vec![
                     ("name", Reply::bulk(name)),
                     ("pending", Reply::count(state.pending().len())),
-                    ("idle", number_of(now.saturating_sub(state.seen_millis))),
+                    ("idle", Reply::wide(now.saturating_sub(state.seen_millis))),
                     ("inactive", inactive(state, now)),
                 ])
             });
@@ -79,7 +75,7 @@ pub fn xinfo(context: &mut Context<'_>, command: &Command) -> Answer {
 
 fn inactive(state: &Consumer, now: u64) -> Reply {
     let since = state.active_millis.map(|at| now.saturating_sub(at));
-    since.map_or(Reply::Integer(-1), number_of)
+    since.map_or(Reply::Integer(-1), Reply::wide)
 }
 
 fn progress(stream: &Stream, group: &ConsumerGroup) -> Vec<(&'static str, Reply)> {
@@ -102,7 +98,7 @@ fn about(stream: &Stream) -> Vec<(&'static str, Reply)> {
         ("radix-tree-nodes", Reply::count(nodes + 1)),
         ("last-generated-id", id(head.last_id)),
         ("max-deleted-entry-id", id(head.max_deleted_id)),
-        ("entries-added", number_of(head.entries_added)),
+        ("entries-added", Reply::wide(head.entries_added)),
         ("recorded-first-entry-id", id(stream.first_id())),
     ]
 }
@@ -147,8 +143,8 @@ fn full_group(stream: &Stream, name: &[u8], group: &ConsumerGroup, limit: usize)
         Reply::Array(vec![
             id(entry),
             Reply::bulk(&delivery.consumer),
-            number_of(delivery.delivered_millis),
-            number_of(delivery.deliveries),
+            Reply::wide(delivery.delivered_millis),
+            Reply::wide(delivery.deliveries),
         ])
     });
     let consumers = group.consumers().map(|(name, state)| {
@@ -156,16 +152,16 @@ fn full_group(stream: &Stream, name: &[u8], group: &ConsumerGroup, limit: usize)
             let delivery = group.delivery(entry)?;
             Some(Reply::Array(vec![
                 id(entry),
-                number_of(delivery.delivered_millis),
-                number_of(delivery.deliveries),
+                Reply::wide(delivery.delivered_millis),
+                Reply::wide(delivery.deliveries),
             ]))
         });
         map(vec![
             ("name", Reply::bulk(name)),
-            ("seen-time", number_of(state.seen_millis)),
+            ("seen-time", Reply::wide(state.seen_millis)),
             (
                 "active-time",
-                state.active_millis.map_or(Reply::Integer(-1), number_of),
+                state.active_millis.map_or(Reply::Integer(-1), Reply::wide),
             ),
             ("pel-count", Reply::count(state.pending().len())),
             ("pending", Reply::Array(its.collect())),
