@@ -1,9 +1,11 @@
 """A server, the pool that compacts for it, and a client that knows what the rows should be."""
 
 import atexit
+import json
 import random
 import tempfile
 import time
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -166,6 +168,14 @@ class Fixture:
     def numbers(self):
         """The server's metrics."""
         return metrics(self.server.admin_port)
+
+    def pool_page(self, accept="text/html"):
+        """The server's page about its pool: HTML, or what it is made of."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.server.admin_port}/compaction",
+                                         headers={"Accept": accept})
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            text = answer.read().decode()
+        return json.loads(text) if accept == "application/json" else text
 
     def installed(self):
         """Compactions that the pool did."""

@@ -75,6 +75,23 @@ def compactions_are_done_by_the_pool():
 
 
 @check
+def the_console_shows_which_worker_does_a_job_of_this_server():
+    here = fixture()
+
+    def own_job_runs():
+        pool = here.pool_page("application/json")
+        workers = {worker["worker"] for worker in pool["workers"]}
+        return any(job["database"] == pool["own"] and job["worker"] in workers for job in pool["jobs"])
+
+    here.write_until("a job of this server on a worker", own_job_runs)
+    worker = here.pool_page("application/json")["workers"][0]["worker"]
+    page = here.pool_page()
+    for words in ("The only control plane answers.", worker, here.address()):
+        if words not in page:
+            raise AssertionError(f"{words}: {page}")
+
+
+@check
 def a_worker_that_is_killed_takes_nothing_with_it():
     here = fixture()
     for _ in range(3):
@@ -94,6 +111,9 @@ def without_a_control_plane_compactions_are_done_here():
     before = here.local("away")
     here.write_until("compactions without a control plane", lambda: here.local("away") >= before + 2)
     here.compare()
+    page = here.pool_page()
+    if "No control plane answers" not in page:
+        raise AssertionError(page)
     installed = here.installed()
     here.control = here.start_control()
     here.write_until("the pool is back", lambda: here.installed() > installed)

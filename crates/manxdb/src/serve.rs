@@ -8,6 +8,7 @@ mod lost;
 mod memory;
 mod owners;
 mod pass_on;
+mod pool_status;
 mod redis;
 mod replicated;
 mod store;
@@ -210,7 +211,7 @@ impl Server {
         let health = Arc::new(StoreHealth::default());
         let asking = HealthThreads::start(&health, &self.instance)
             .map_err(|error| Fault::io("cannot start a thread", error))?;
-        let sources = admin::sources(
+        let mut sources = admin::sources(
             &settings.data,
             Arc::clone(&self.store),
             Arc::clone(&self.instance),
@@ -219,6 +220,9 @@ impl Server {
             self.replication.clone(),
             Arc::clone(&stopping),
         )?;
+        if let Some(pool) = &settings.compaction {
+            sources.compaction = Some(pool_status::source(pool, &settings.data)?);
+        }
         admin::tell_certificate(settings)?;
         let admin = AdminServer::start(admin, admin_tls, sources)
             .map_err(|error| Fault::io("cannot start the admin listener", error))?;

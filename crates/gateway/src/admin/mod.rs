@@ -14,6 +14,7 @@
 //! | `GET /ownership/certificates` | certificates of requests, and whether each verifies; JSON for who accepts that only |
 //! | `GET /ownership/certificate?request=19` | one of them, to be stored |
 //! | `GET /views` | materialized views: what they hold, and how often they answered; JSON for who accepts that only |
+//! | `GET /compaction` | the pool that compactions are handed to: control plane, workers, jobs; JSON for who accepts that only |
 //! | `GET /replication` | a cluster that replicates: roles, view, how commands are completed, backlogs; JSON for who accepts that only |
 //! | `GET /geo`, and `GET /` of its nodes | a cluster over regions: latencies, what transactions wait for, regions, nodes; JSON for who accepts that only |
 //! | `POST /backup` | starts a backup; needs the token in the data directory, loopback only |
@@ -24,6 +25,7 @@
 //! otherwise.
 
 mod certificates_page;
+mod compaction_page;
 mod geo_page;
 mod health;
 mod http;

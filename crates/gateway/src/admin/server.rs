@@ -13,7 +13,9 @@ use super::http::{Answer, HttpServer, Request};
 use super::login::{self, LogIn, Origin};
 use super::metrics_text::{self, Gauge};
 use super::owners::{self, Owners};
-use super::{geo_page, ownership_page, page, redis_page, replication_page, views_page};
+use super::{
+    compaction_page, geo_page, ownership_page, page, redis_page, replication_page, views_page,
+};
 
 /// What a request without a login is told.
 const LOG_IN: &str = "log in with an account that has the privilege PROCESS; \
@@ -40,6 +42,10 @@ pub struct AdminSources {
     /// Materialized views, where there are some: `views` with what each holds and has done, and
     /// `views_memory`. No value of a row is in it.
     pub views: Option<Box<dyn Fn() -> Value + Send + Sync>>,
+    /// The pool that compactions are handed to, where they are: `control` planes, this database's name
+    /// (`own`), `workers`, `jobs`, counters; or why no control plane answers (`silent`). It asks them, and
+    /// waits for the answer. No value of a row is in it.
+    pub compaction: Option<Box<dyn Fn() -> Value + Send + Sync>>,
     /// The cluster that replicates and that this process belongs to, where it does: `nodes` with role, state
     /// and backlog of each, the view, `commands` by the way in which they were completed, and what is
     /// `lacking`. Nothing of what clients have written is in it.
@@ -75,6 +81,7 @@ impl AdminSources {
             log_in: None,
             ownership: None,
             views: None,
+            compaction: None,
             replication: None,
             geo: None,
             backup: Box::new(move |_, _| Err(no_backup.to_owned())),
@@ -171,6 +178,7 @@ fn get(request: &Request, path: &str, sources: &AdminSources) -> Answer {
         "/redis" => redis(sources, wants_json(request)),
         "/ownership" => ownership(sources, wants_json(request)),
         "/views" => views(sources, wants_json(request)),
+        "/compaction" => compaction(sources, wants_json(request)),
         "/replication" => replication(sources, wants_json(request)),
         "/geo" => geo(sources, wants_json(request)),
         // A node serves no statements: the cluster is what it has to show.
@@ -223,6 +231,17 @@ fn views(sources: &AdminSources, wants_json: bool) -> Answer {
     }
 }
 
+fn compaction(sources: &AdminSources, wants_json: bool) -> Answer {
+    match &sources.compaction {
+        None => Answer::text(
+            404,
+            "compactions are not handed to a pool: --compaction remote\n",
+        ),
+        Some(compaction) if wants_json => Answer::json(200, &compaction()),
+        Some(compaction) => Answer::page(compaction_page::render(&compaction())),
+    }
+}
+
 fn replication(sources: &AdminSources, wants_json: bool) -> Answer {
     match &sources.replication {
         None => Answer::text(404, "no cluster that replicates (CURP) is here\n"),
@@ -254,6 +273,10 @@ fn parts(sources: &AdminSources) -> Vec<(&'static str, &'static str)> {
         (sources.ownership.is_some(), ("/ownership", "Ownership")),
         (sources.views.is_some(), ("/views", "Views")),
         (sources.redis.is_some(), ("/redis", "Redis")),
+        (
+            sources.compaction.is_some(),
+            ("/compaction", "Compaction pool"),
+        ),
         (
             sources.replication.is_some(),
             ("/replication", "Replication"),

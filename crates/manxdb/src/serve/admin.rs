@@ -29,7 +29,7 @@ pub const TOKEN_FILE: &str = "admin-token";
 /// plain HTTP. `manxdb backup` takes no other one for the server.
 pub const CERTIFICATE_FILE: &str = "admin-cert.pem";
 
-/// Connects the admin listener to the rooms of this server.
+/// What the admin listener shows of a server with rows. The pool of compactions is the caller's to add.
 ///
 /// # Errors
 /// The token cannot be written.
@@ -93,6 +93,7 @@ pub fn sources(
         })),
         ownership: Some(Box::new(OwnersHere { instance: owners })),
         views: Some(Box::new(move || views(&view_instance))),
+        compaction: None,
         replication: replication_page.map(shown),
         geo: None,
         backup: Box::new(move |directory, label| store.back_up(directory, label)),

@@ -30,7 +30,10 @@ pub fn pool(settings: &RemoteCompaction, data: &Path) -> Result<RemotePool, Faul
     let (volume, storage) = volume("compaction_volume", &settings.volume)?;
     std::fs::create_dir_all(data)
         .map_err(|error| Fault::io(format!("cannot make {}", data.display()), error))?;
-    let database_id = identify(&volume, &storage, data)?;
+    if matches!(storage, Volume::Directory(_)) {
+        check(&volume, &storage)?;
+    }
+    let database_id = known_as(&volume, &storage, data)?;
     let control = settings.control.join(", ");
     tracing::info!(control, volume, "compactions are handed to a pool");
     Ok(RemotePool {
@@ -49,10 +52,17 @@ pub fn pool(settings: &RemoteCompaction, data: &Path) -> Result<RemotePool, Faul
 }
 
 /// What the pool knows the data directory by.
-fn identify(volume: &str, storage: &Volume, data: &Path) -> Result<DatabaseId, Fault> {
+///
+/// # Errors
+/// As [`pool`].
+pub fn database_of(settings: &RemoteCompaction, data: &Path) -> Result<DatabaseId, Fault> {
+    let (volume, storage) = volume("compaction_volume", &settings.volume)?;
+    known_as(&volume, &storage, data)
+}
+
+fn known_as(volume: &str, storage: &Volume, data: &Path) -> Result<DatabaseId, Fault> {
     match storage {
         Volume::Directory(root) => {
-            check(volume, storage)?;
             let place = relative(root, data).map_err(Fault::Config)?;
             Ok(database_id(volume, &place))
         }
