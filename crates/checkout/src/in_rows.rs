@@ -240,8 +240,8 @@ impl<F: Fabric> InRows<F> {
         self.each(b"o", b"p", |key, _| {
             let customer = key.get(1..3).and_then(|two| two.first_chunk());
             let customer = customer.map_or(usize::MAX, |two| u16::from_be_bytes(*two).into());
-            let strange = || ShopError("there is an order of a stranger".into());
-            let count = records.get_mut(customer).ok_or_else(strange)?;
+            let of_unknown = || ShopError("there is an order of an unknown client".into());
+            let count = records.get_mut(customer).ok_or_else(of_unknown)?;
             if key != record_key(customer, *count / ADDED, *count % ADDED) {
                 let torn = format!("order {} of {customer} is torn apart", *count / ADDED);
                 return Err(ShopError(torn));

@@ -125,8 +125,8 @@ fn the_books_are_right_in_rows() {
     let sales = auditor.audit(PRODUCTS, CLIENTS).unwrap();
     assert_eq!(sales, Sales { sold, orders });
     // Who is not among the customers, and a product that is not there, are told of.
-    let stranger = auditor.audit(PRODUCTS, CLIENTS - 1).unwrap_err();
-    assert!(stranger.to_string().contains("stranger"), "{stranger}");
+    let unknown = auditor.audit(PRODUCTS, CLIENTS - 1).unwrap_err();
+    assert!(unknown.to_string().contains("unknown client"), "{unknown}");
     assert!(auditor.audit(PRODUCTS + 1, CLIENTS).is_err());
     assert!(auditor.buy([1, 2, PRODUCTS]).is_err());
 }

@@ -71,12 +71,12 @@ fn println_name(name: &str) {
 }
 
 /// A client, and the number of its next batch.
-struct Hand {
+struct ClientHandle {
     fabric: Box<dyn Fabric + Send>,
     next: u64,
 }
 
-impl Hand {
+impl ClientHandle {
     /// Does operations, and waits for them.
     fn all(&mut self, operations: Vec<Operation>) -> Vec<OperationOutcome> {
         self.next += 1;
@@ -130,10 +130,10 @@ impl<'a> Bench<'a> {
         Self { maker, server }
     }
 
-    fn hand(&self, client: u64) -> Hand {
+    fn handle(&self, client: u64) -> ClientHandle {
         let fabric = (self.maker)(client);
         assert!(fabric.registered(self.server) >= Some(REGISTERED));
-        Hand { fabric, next: 0 }
+        ClientHandle { fabric, next: 0 }
     }
 
     fn at(&self, offset: u64) -> Address {
@@ -155,19 +155,19 @@ fn filled(word: u64, count: usize) -> Vec<u8> {
 }
 
 fn what_is_written_is_read(bench: &Bench<'_>) {
-    let mut hand = bench.hand(1);
+    let mut handle = bench.handle(1);
     for bytes in [WORD, 64, 1_000, 16 << 10, BYTES_MAX] {
         let pattern: Vec<u8> = (0..bytes).map(|byte| (byte % 251) as u8).collect();
-        hand.write(bench.at(WORD), &pattern);
-        assert_eq!(hand.read(bench.at(WORD), bytes), pattern, "{bytes} bytes");
+        handle.write(bench.at(WORD), &pattern);
+        assert_eq!(handle.read(bench.at(WORD), bytes), pattern, "{bytes} bytes");
     }
     let last = bench.at(REGISTERED - WORD);
-    hand.write(last, &filled(7, 1));
-    assert_eq!(words(&hand.read(last, WORD)), [7]);
+    handle.write(last, &filled(7, 1));
+    assert_eq!(words(&handle.read(last, WORD)), [7]);
 }
 
 fn what_is_complete_is_seen_by_others(bench: &Bench<'_>) {
-    let (mut writer, mut reader) = (bench.hand(1), bench.hand(2));
+    let (mut writer, mut reader) = (bench.handle(1), bench.handle(2));
     for word in 1..=TIMES {
         writer.write(bench.at(0), &filled(word, 16));
         assert_eq!(words(&reader.read(bench.at(0), 128)), [word; 16]);
@@ -175,9 +175,9 @@ fn what_is_complete_is_seen_by_others(bench: &Bench<'_>) {
 }
 
 fn outcomes_come_in_order(bench: &Bench<'_>) {
-    let mut hand = bench.hand(1);
-    hand.write(bench.at(0), &filled(5, 4));
-    let outcomes = hand.all(vec![
+    let mut handle = bench.handle(1);
+    handle.write(bench.at(0), &filled(5, 4));
+    let outcomes = handle.all(vec![
         Operation::Read {
             at: bench.at(0),
             bytes: WORD,
@@ -209,13 +209,13 @@ fn outcomes_come_in_order(bench: &Bench<'_>) {
         OperationOutcome::Written,
     ];
     assert_eq!(outcomes, expected);
-    assert_eq!(words(&hand.read(bench.at(0), 40)), [5, 6, 5, 4, 9]);
-    assert_eq!(hand.all(Vec::new()), []);
+    assert_eq!(words(&handle.read(bench.at(0), 40)), [5, 6, 5, 4, 9]);
+    assert_eq!(handle.all(Vec::new()), []);
 }
 
 fn what_makes_no_sense_starts_nothing(bench: &Bench<'_>) {
-    let mut hand = bench.hand(1);
-    hand.write(bench.at(0), &filled(1, 1));
+    let mut handle = bench.handle(1);
+    handle.write(bench.at(0), &filled(1, 1));
     let write = || Operation::Write {
         at: bench.at(0),
         bytes: filled(2, 1),
@@ -235,36 +235,36 @@ fn what_makes_no_sense_starts_nothing(bench: &Bench<'_>) {
         read(elsewhere, WORD),
     ] {
         let batch = vec![write(), wrong.clone()];
-        let refused = hand.fabric.post(BatchId(9), batch);
+        let refused = handle.fabric.post(BatchId(9), batch);
         assert!(refused.is_err(), "{wrong:?} is allowed");
-        assert_eq!(hand.fabric.poll(), None);
+        assert_eq!(handle.fabric.poll(), None);
     }
-    assert_eq!(words(&hand.read(bench.at(0), WORD)), [1]);
+    assert_eq!(words(&handle.read(bench.at(0), WORD)), [1]);
 }
 
 /// Runs as many clients at a time as race, each with its number from 1 on.
-fn race(bench: &Bench<'_>, what: impl Fn(&mut Hand, u64) + Sync) {
+fn race(bench: &Bench<'_>, what: impl Fn(&mut ClientHandle, u64) + Sync) {
     thread::scope(|scope| {
         for client in 1..=RACERS {
-            let mut hand = bench.hand(client);
+            let mut handle = bench.handle(client);
             let what = &what;
-            scope.spawn(move || what(&mut hand, client));
+            scope.spawn(move || what(&mut handle, client));
         }
     });
 }
 
 fn nothing_is_lost(bench: &Bench<'_>) {
-    bench.hand(1).write(bench.at(0), &filled(0, 16));
+    bench.handle(1).write(bench.at(0), &filled(0, 16));
     let (added, swapped) = (bench.at(0), bench.at(64));
-    race(bench, |hand, client| {
+    race(bench, |handle, client| {
         for _ in 0..TIMES {
-            hand.word(Operation::FetchAdd {
+            handle.word(Operation::FetchAdd {
                 at: added,
                 delta: client,
             });
             let mut expected = 0;
             loop {
-                let found = hand.word(Operation::CompareSwap {
+                let found = handle.word(Operation::CompareSwap {
                     at: swapped,
                     expected,
                     new: expected + client,
@@ -277,35 +277,35 @@ fn nothing_is_lost(bench: &Bench<'_>) {
         }
     });
     let total = TIMES * (1..=RACERS).sum::<u64>();
-    let found = words(&bench.hand(1).read(bench.at(0), 128));
+    let found = words(&bench.handle(1).read(bench.at(0), 128));
     assert_eq!((found[0], found[8]), (total, total));
 }
 
 fn words_are_whole(bench: &Bench<'_>) {
-    bench.hand(1).write(bench.at(0), &filled(0, 128));
-    race(bench, |hand, client| {
+    bench.handle(1).write(bench.at(0), &filled(0, 128));
+    race(bench, |handle, client| {
         for _ in 0..TIMES {
             if client == 1 {
-                for word in words(&hand.read(bench.at(0), 1024)) {
+                for word in words(&handle.read(bench.at(0), 1024)) {
                     let byte = word.to_le_bytes()[0];
                     assert_eq!(word.to_le_bytes(), [byte; 8], "half a word");
                 }
             } else {
                 let byte = u8::try_from(client).unwrap_or_default();
-                hand.write(bench.at(0), &[byte; 1024]);
+                handle.write(bench.at(0), &[byte; 1024]);
             }
         }
     });
 }
 
 fn the_word_comes_last(bench: &Bench<'_>) {
-    let granted = bench.hand(1).fabric.grants();
+    let granted = bench.handle(1).fabric.grants();
     if !granted.writes_in_order {
         return;
     }
     // The word lies before the bytes, where whoever copies upwards comes by first.
-    bench.hand(1).write(bench.at(0), &filled(0, 256));
-    race(bench, |hand, client| {
+    bench.handle(1).write(bench.at(0), &filled(0, 256));
+    race(bench, |handle, client| {
         for number in 1..=TIMES {
             if client == 1 {
                 let ordered = Operation::WriteThenSet {
@@ -314,10 +314,10 @@ fn the_word_comes_last(bench: &Bench<'_>) {
                     word_at: 0,
                     word: number,
                 };
-                assert_eq!(hand.one(ordered), OperationOutcome::Written);
+                assert_eq!(handle.one(ordered), OperationOutcome::Written);
             } else {
-                let word = words(&hand.read(bench.at(0), WORD))[0];
-                let bytes = words(&hand.read(bench.at(64), 1024));
+                let word = words(&handle.read(bench.at(0), WORD))[0];
+                let bytes = words(&handle.read(bench.at(64), 1024));
                 let oldest = bytes.iter().min().copied();
                 assert!(
                     oldest >= Some(word),

@@ -1,4 +1,4 @@
-//! What the process gives to the rooms below: clocks, randomness, waiting, and a way to reach
+//! What the process gives to the layers below: clocks, randomness, waiting, and a way to reach
 //! the connection of a session that is to be killed.
 
 use std::collections::HashMap;

@@ -1,8 +1,8 @@
 //! The frontends of ManxDB: MySQL clients over TCP and TLS, and the admin page over HTTP.
 //!
 //! A frontend turns bytes into calls on a [`manxdb_sql::session::Session`] and results back into
-//! bytes. It owns what the rooms below may not touch: sockets, threads, clocks and randomness;
-//! the rooms get the latter two through [`ProcessHost`]. It knows no SQL and no storage.
+//! bytes. It owns what the layers below may not touch: sockets, threads, clocks and randomness;
+//! those layers get the latter two through [`ProcessHost`]. It knows no SQL and no storage.
 //!
 //! One operating-system thread serves one connection with blocking I/O: the kernel's
 //! preemption keeps short statements short beside long ones, an idle thread costs a few

@@ -1,4 +1,4 @@
-//! `manxdb serve`: wires the rooms together, and takes them apart in order.
+//! `manxdb serve`: wires the parts of a server together, and takes them apart in order.
 
 mod admin;
 pub mod compaction;
@@ -131,7 +131,7 @@ fn fit_connections_to_descriptors(settings: &mut Settings) {
     }
 }
 
-/// The rooms of a server, open but not serving.
+/// The parts of a server, open but not serving.
 struct Server {
     store: Arc<Store>,
     instance: Arc<Instance>,

@@ -21,7 +21,7 @@ pub enum StatusError {
     },
     /// Something else than a node answers there.
     #[error("{address} answers, but is no node of a cluster: {reason}")]
-    Stranger {
+    NotANode {
         /// Who was asked.
         address: SocketAddr,
         /// What is wrong with the answer.
@@ -35,22 +35,22 @@ pub enum StatusError {
 /// [`StatusError`].
 pub fn ask_status(address: SocketAddr, patience: Duration) -> Result<Status, StatusError> {
     let io = |source| StatusError::Io { address, source };
-    let stranger = |error: FrameError| StatusError::Stranger {
+    let not_a_node = |error: FrameError| StatusError::NotANode {
         address,
         reason: error.to_string(),
     };
     let mut stream = TcpStream::connect_timeout(&address, patience).map_err(io)?;
     stream.set_read_timeout(Some(patience)).map_err(io)?;
     stream.set_write_timeout(Some(patience)).map_err(io)?;
-    let question = frame::encode(&Packet::<()>::AskStatus).map_err(stranger)?;
+    let question = frame::encode(&Packet::<()>::AskStatus).map_err(not_a_node)?;
     stream.write_all(&question).map_err(io)?;
     let mut decoder = Decoder::new(frame::FIRST_PAYLOAD_BYTES_MAX);
     let mut bytes = [0; 4096];
     loop {
-        if let Some(payload) = decoder.next_payload().map_err(stranger)? {
-            return match frame::decode::<Packet<()>>(payload).map_err(stranger)? {
+        if let Some(payload) = decoder.next_payload().map_err(not_a_node)? {
+            return match frame::decode::<Packet<()>>(payload).map_err(not_a_node)? {
                 Packet::Status(status) => Ok(status),
-                other => Err(StatusError::Stranger {
+                other => Err(StatusError::NotANode {
                     address,
                     reason: format!("{other:?}"),
                 }),

@@ -2,7 +2,7 @@
 //!
 //! They carry the protocol's own format and nothing of ours, so that a data plane can answer them.
 //! They do not say which node sent them either: a server is known by the address that it sends from,
-//! and everybody else is [`STRANGER`], who is answered where the datagram came from.
+//! and everybody else is [`UNKNOWN_SENDER`], who is answered where the datagram came from.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -11,7 +11,7 @@ use manxdb_core::NodeId;
 
 /// Who sent a datagram from an address that is no server's. An answer to it goes back to that address,
 /// and only while the datagram is being handled. No node has this number.
-pub const STRANGER: NodeId = NodeId(u32::MAX);
+pub const UNKNOWN_SENDER: NodeId = NodeId(u32::MAX);
 
 /// More than any datagram that fits into one packet: a longer one is read cut off, and refused.
 const READ_BYTES: usize = 2_048;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use manxdb_core::{Nanos, NodeId};
 
-use crate::datagrams::STRANGER;
+use crate::datagrams::UNKNOWN_SENDER;
 use crate::packet::{Hello, Place, RegionId};
 
 /// Clients one process may know at a time.
@@ -99,7 +99,7 @@ impl Directory {
                 absent_since: None,
             };
             match self.nodes.get(&place.node) {
-                _ if place.node == STRANGER => {
+                _ if place.node == UNKNOWN_SENDER => {
                     return Err(format!("no node has the number {}", place.node.0));
                 }
                 Some(known) if known.is_server => {

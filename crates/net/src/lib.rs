@@ -48,7 +48,7 @@ pub mod tenure;
 
 pub use ask_status::{StatusError, ask_status};
 pub use cluster_id::ClusterId;
-pub use datagrams::STRANGER;
+pub use datagrams::UNKNOWN_SENDER;
 pub use delay::Delays;
 pub use directory::Directory;
 pub use driver::{Driver, NoDriver, Outside};

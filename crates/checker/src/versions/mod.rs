@@ -3,8 +3,8 @@
 //! A store that shows its versions needs no lists to be judged by: each read names the version it
 //! got, and each write the one it was put upon. So the order of every key's versions is a chain,
 //! from the last one back to the first, and the dependencies between transactions follow (Adya's
-//! ww, wr and rw, as in [`crate::append`]). Snapshots are vectors: a version is its writer's how
-//! manieth, and a snapshot says how many of each writer's it has.
+//! ww, wr and rw, as in [`crate::append`]). Snapshots are vectors: a version is named by its
+//! writer and an ordinal, and a snapshot says how many of each writer's it has.
 //!
 //! | promise | broken by |
 //! |---|---|
@@ -33,7 +33,7 @@ pub use crate::append::Outcome;
 /// Names a record.
 pub type Key = u64;
 
-/// Whose version, and that writer's how manieth.
+/// A version's name: its writer, and its ordinal among that writer's versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     /// Who.

@@ -120,7 +120,7 @@ impl Ask {
                 provider: text(from)?,
             },
             ORDER => What::ShutOut,
-            _ => return Err(stranger()),
+            _ => return Err(not_our_protocol()),
         };
         Ok(Self {
             token,
@@ -164,7 +164,7 @@ pub(super) fn read_answer(from: &mut impl Read) -> io::Result<Answer> {
         TURNED_AWAY => Ok(Err(Denial::Because(reason(from)?))),
         SHUT_OUT => Ok(Err(Denial::ShutOut)),
         ALREADY => Ok(Err(Denial::Already)),
-        _ => Err(stranger()),
+        _ => Err(not_our_protocol()),
     }
 }
 
@@ -184,7 +184,7 @@ pub(super) fn read_report(from: &mut impl Read) -> io::Result<Report> {
     match exactly(from)? {
         [DONE] => Ok(Ok(())),
         [TURNED_AWAY] => Ok(Err(reason(from)?)),
-        _ => Err(stranger()),
+        _ => Err(not_our_protocol()),
     }
 }
 
@@ -214,7 +214,7 @@ fn short(from: &mut impl Read) -> io::Result<Vec<u8>> {
 }
 
 fn text(from: &mut impl Read) -> io::Result<String> {
-    String::from_utf8(short(from)?).map_err(|_| stranger())
+    String::from_utf8(short(from)?).map_err(|_| not_our_protocol())
 }
 
 /// For people: whatever it is.
@@ -247,11 +247,11 @@ fn magic(from: &mut impl Read) -> io::Result<()> {
     if exactly(from)? == MAGIC {
         Ok(())
     } else {
-        Err(stranger())
+        Err(not_our_protocol())
     }
 }
 
-fn stranger() -> io::Error {
+fn not_our_protocol() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
         "the other side is no memory server or client of this release",
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_told_apart() {
+    fn other_protocols_are_told_apart() {
         for words in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"MANXOFI\x01??????????"] {
             assert!(Ask::read(&mut &words[..]).is_err());
             assert!(read_answer(&mut &words[..]).is_err());

@@ -95,7 +95,7 @@ pub(super) fn asked(mut stream: &UnixStream) -> io::Result<Ask> {
     match client {
         Ok(client) if magic == MAGIC => Ok(Ask::Admit(client)),
         Ok(client) if magic == ORDER => Ok(Ask::ShutOut(client)),
-        _ => Err(stranger()),
+        _ => Err(not_our_protocol()),
     }
 }
 
@@ -125,7 +125,7 @@ pub(super) fn reported(mut stream: &UnixStream) -> io::Result<Report> {
             stream.take(REASON_MAX).read_to_end(&mut reason)?;
             Ok(Report::Kept(String::from_utf8_lossy(&reason).into_owned()))
         }
-        _ => Err(stranger()),
+        _ => Err(not_our_protocol()),
     }
 }
 
@@ -175,17 +175,17 @@ pub(super) fn answered(stream: &UnixStream) -> io::Result<(ServerId, OwnedFd)> {
         return Err(io::ErrorKind::ResourceBusy.into());
     }
     if received.bytes < ANSWER || word[..8] != MAGIC {
-        return Err(stranger());
+        return Err(not_our_protocol());
     }
     let mut segments = control.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut rights) => rights.next(),
         _ => None,
     });
-    let segment = segments.next().ok_or_else(stranger)?;
+    let segment = segments.next().ok_or_else(not_our_protocol)?;
     Ok((ServerId(u16::from_le_bytes([word[8], word[9]])), segment))
 }
 
-fn stranger() -> io::Error {
+fn not_our_protocol() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
         "the other side is no memory server or client of this release",

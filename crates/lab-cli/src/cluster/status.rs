@@ -199,7 +199,7 @@ pub fn down(path: &Path) -> Result<ExitCode, Fault> {
     if is_watched {
         terminate(file.process);
     } else {
-        stop_strangers(&file);
+        stop_nodes_that_answer(&file);
     }
     let deadline = Instant::now() + STOP_PATIENCE;
     while answering(&file) {
@@ -216,7 +216,7 @@ pub fn down(path: &Path) -> Result<ExitCode, Fault> {
 }
 
 /// Ends nodes that still answer, by the process ids they name themselves.
-pub fn stop_strangers(file: &ClusterFile) {
+pub fn stop_nodes_that_answer(file: &ClusterFile) {
     for node in &file.nodes {
         if let Ok(status) = ask(file, node) {
             terminate(status.process);

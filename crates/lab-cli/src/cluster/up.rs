@@ -194,7 +194,7 @@ impl Cluster {
     /// Ends all nodes, those too that somebody else started again.
     fn stop(&mut self) {
         stop_all(&mut self.processes);
-        status::stop_strangers(&self.file);
+        status::stop_nodes_that_answer(&self.file);
     }
 }
 

@@ -36,7 +36,7 @@ fn ask_at(
     if status.cluster == file.id() {
         return Ok(status);
     }
-    Err(StatusError::Stranger {
+    Err(StatusError::NotANode {
         address,
         reason: "it is of another cluster".to_owned(),
     })

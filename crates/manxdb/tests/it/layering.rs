@@ -1,5 +1,5 @@
-//! Rules of the repository that no compiler checks: which room may know which, that the
-//! deterministic rooms stay free of async runtimes, and that no file names one machine.
+//! Rules of the repository that no compiler checks: which crate may depend on which, that the
+//! deterministic crates stay free of async runtimes, and that no file names one machine.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -36,7 +36,7 @@ const RUNTIMES: [&str; 10] = [
     "tokio",
 ];
 
-/// Each room with the rooms it may know.
+/// Each crate with the crates that it may depend on.
 const BELOW: [(&str, &[&str]); 13] = [
     ("manxdb-ownership", &[]),
     ("manxdb-vault", &[]),
@@ -133,26 +133,32 @@ fn reached(links: &BTreeMap<String, BTreeSet<String>>, start: &str) -> BTreeSet<
 }
 
 #[test]
-fn deterministic_rooms_depend_on_no_async_runtime() {
+fn deterministic_crates_depend_on_no_async_runtime() {
     let links = links();
-    for room in DETERMINISTIC {
-        let reached = reached(&links, room);
+    for krate in DETERMINISTIC {
+        let reached = reached(&links, krate);
         let runtimes: Vec<_> = RUNTIMES
             .into_iter()
             .filter(|runtime| reached.contains(*runtime))
             .collect();
-        assert!(runtimes.is_empty(), "{room} depends on {runtimes:?}");
+        assert!(runtimes.is_empty(), "{krate} depends on {runtimes:?}");
     }
     // The walk sees what is there, also two steps away.
     assert!(reached(&links, "manxdb-sql").contains("rocksdb"));
 }
 
 #[test]
-fn rooms_know_only_the_rooms_below_them() {
+fn crates_depend_on_the_crates_below_them_alone() {
     let links = links();
-    for (room, below) in BELOW {
-        for known in links[room].iter().filter(|name| name.starts_with("manxdb")) {
-            assert!(below.contains(&known.as_str()), "{room} knows {known}");
+    for (krate, below) in BELOW {
+        for known in links[krate]
+            .iter()
+            .filter(|name| name.starts_with("manxdb"))
+        {
+            assert!(
+                below.contains(&known.as_str()),
+                "{krate} depends on {known}"
+            );
         }
     }
     assert!(links["manxdb"].contains("manxdb-gateway"));

@@ -148,7 +148,7 @@ pub struct Runtime<C: Core, D> {
     outbound: BTreeMap<SocketAddr, Outbound>,
     datagrams: BTreeMap<NodeId, DatagramSocket>,
     /// Who sent the datagram that is being handled.
-    stranger: Option<SocketAddr>,
+    unknown_sender: Option<SocketAddr>,
     reports: Arc<JournalReports>,
     /// For how long its nodes are its own.
     tenure: Option<Tenure>,
@@ -197,7 +197,7 @@ where
             inbound: BTreeMap::new(),
             outbound: BTreeMap::new(),
             datagrams: BTreeMap::new(),
-            stranger: None,
+            unknown_sender: None,
             reports: Arc::new(JournalReports::new(poller::bell()?)),
             tenure: None,
             accepted: 0,

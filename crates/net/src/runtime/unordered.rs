@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::agenda::Item;
 use super::{NetError, Runtime};
-use crate::datagrams::{DatagramSocket, READS_MAX, STRANGER};
+use crate::datagrams::{DatagramSocket, READS_MAX, UNKNOWN_SENDER};
 use crate::driver::Driver;
 use crate::packet::RegionId;
 
@@ -22,9 +22,9 @@ where
 {
     /// Sends a datagram of a node of this process to one elsewhere.
     pub(super) fn send_datagram(&mut self, node: NodeId, to: NodeId, body: &Frame<C::Message>) {
-        let (address, region) = match (to, self.stranger) {
-            (STRANGER, Some(address)) => (address, self.region_of(node)),
-            (STRANGER, None) => {
+        let (address, region) = match (to, self.unknown_sender) {
+            (UNKNOWN_SENDER, Some(address)) => (address, self.region_of(node)),
+            (UNKNOWN_SENDER, None) => {
                 self.counters.unknown += 1;
                 return;
             }
@@ -109,11 +109,11 @@ where
     /// A datagram has come all its way.
     pub(super) fn arrive(&mut self, from: SocketAddr, node: NodeId, body: Frame<C::Message>) {
         let sender = self.settings.directory.server_at(from);
-        let sender = sender.map_or(STRANGER, |(server, _)| server);
-        assert!(self.stranger.is_none(), "one datagram at a time");
-        self.stranger = (sender == STRANGER).then_some(from);
+        let sender = sender.map_or(UNKNOWN_SENDER, |(server, _)| server);
+        assert!(self.unknown_sender.is_none(), "one datagram at a time");
+        self.unknown_sender = (sender == UNKNOWN_SENDER).then_some(from);
         self.step(node, Event::Message { from: sender, body });
-        self.stranger = None;
+        self.unknown_sender = None;
         self.serve_driver();
     }
 

@@ -125,7 +125,7 @@ impl Add {
         self.swap_behind(number, link, entry(self.absence.print, self.room.bucket))
     }
 
-    /// Swaps a word of the how manieth bucket of the trail, and makes sure of the links to it.
+    /// Swaps a word of the bucket with this number on the trail, and makes sure of the links to it.
     fn swap_behind(&self, number: usize, at: Address, new: u64) -> Step<Result<Added, Abort>> {
         let own = Operation::CompareSwap {
             at,

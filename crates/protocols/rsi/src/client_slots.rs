@@ -15,7 +15,7 @@
 //! however late, is for an owner that is over, and fails.
 //!
 //! ```text
-//! TERM, BEAT, SHUT, 0 | SEAT, BEAT, FORMER, NOTE for each thread
+//! TERM, BEAT, SHUT, 0 | SLOT, BEAT, FORMER, NOTE for each thread
 //! ```
 //!
 //! The first words are the recovery coordinators': how many have led so far, how the present one shows that it
@@ -38,13 +38,13 @@ use crate::version::{Stamp, ThreadId};
 /// Words before the client slots.
 const FIRST: u64 = 4;
 /// Words of a client slot.
-const SEAT: u64 = 4;
+const THREAD_WORDS: u64 = 4;
 const _: () = assert!(
     ThreadId::COUNT < u16::MAX - 1,
     "names of owners are none of a coordinator's and none of a guest's"
 );
 const _: () = assert!(
-    (FIRST + SEAT * Vector::THREADS_MAX as u64) * WORD <= BYTES_MAX,
+    (FIRST + THREAD_WORDS * Vector::THREADS_MAX as u64) * WORD <= BYTES_MAX,
     "one operation reads the whole table"
 );
 
@@ -163,7 +163,7 @@ impl ClientSlots {
     /// Bytes of it.
     #[must_use]
     pub const fn bytes(self) -> u64 {
-        (FIRST + SEAT * self.threads as u64) * WORD
+        (FIRST + THREAD_WORDS * self.threads as u64) * WORD
     }
 
     /// Threads in it.
@@ -179,7 +179,7 @@ impl ClientSlots {
             thread.number() < self.threads,
             "the table has a slot for thread {thread}"
         );
-        let before = FIRST + SEAT * u64::from(thread.number());
+        let before = FIRST + THREAD_WORDS * u64::from(thread.number());
         self.base.plus(before * WORD)
     }
 

@@ -131,7 +131,7 @@ impl Check {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Phase {
     Begun,
-    /// Looks how far the log archiver is, the how manieth time.
+    /// Looks how far the log archiver is; counts the attempts.
     Waiting(u32),
     Locking,
     Validating,

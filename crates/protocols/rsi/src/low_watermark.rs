@@ -39,7 +39,7 @@ pub struct LowWatermark {
 /// A snapshot that all snapshots in use are to include.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Bound {
-    /// It is the how manieth; 0: none was ever proposed.
+    /// The bound's ordinal; 0: none was ever proposed.
     pub number: u64,
     /// What all see.
     pub snapshot: Snapshot,

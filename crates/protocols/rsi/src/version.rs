@@ -36,8 +36,8 @@ impl fmt::Display for ThreadId {
     }
 }
 
-/// A version: the thread that wrote it, and its how manieth transaction that was. 0 is what memory
-/// held before anybody wrote.
+/// A version: the thread that wrote it, and the transaction's ordinal among that thread's. 0 is what
+/// memory held before the first write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp {
     /// Who.

@@ -79,7 +79,7 @@ impl Directory {
         let number = u64::from_str_radix(text.trim_end(), 16).ok();
         number
             .filter(|number| *number > 0)
-            .ok_or(DiskError::Stranger(path))
+            .ok_or(DiskError::Unrecognized(path))
     }
 
     /// Takes the turn; none: it is somebody else's.

@@ -93,10 +93,10 @@ impl Header {
     /// # Errors
     /// [`DiskError`], with the name of the file.
     pub fn decode(bytes: &[u8], file: &Path) -> Result<Self, DiskError> {
-        let stranger = || DiskError::Stranger(file.to_owned());
+        let unrecognized = || DiskError::Unrecognized(file.to_owned());
         let damaged = || DiskError::Damaged(file.to_owned(), 0);
         if !bytes.starts_with(&MAGIC) {
-            return Err(stranger());
+            return Err(unrecognized());
         }
         let header = bytes.first_chunk::<{ Self::BYTES }>().ok_or_else(damaged)?;
         let (said, sum) = header

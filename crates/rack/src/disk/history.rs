@@ -105,10 +105,10 @@ impl History {
     /// A batch of these files, or a cut.
     ///
     /// # Errors
-    /// [`DiskError::Stranger`]: it is summed as ours are, and no batch.
+    /// [`DiskError::Unrecognized`]: it is summed as ours are, and no batch.
     pub fn decode(&self, bytes: &[u8]) -> Result<Batch, DiskError> {
         let file = self.file().unwrap_or(Path::new("")); // not reached: there is one
-        let strange = || DiskError::Stranger(file.to_owned());
+        let strange = || DiskError::Unrecognized(file.to_owned());
         Batch::decode(bytes)
             .map(|(batch, _)| batch)
             .ok_or_else(strange)

@@ -57,7 +57,7 @@ pub enum DiskError {
     Io(PathBuf, io::Error),
     /// What is there is none of ours.
     #[error("{file} does not begin as files of rows do", file = .0.display())]
-    Stranger(PathBuf),
+    Unrecognized(PathBuf),
     /// Of another release.
     #[error("{file} is of version {1}, and this release knows version {2}", file = .0.display())]
     Version(PathBuf, u64, u64),

@@ -194,7 +194,7 @@ fn no_flipped_bit_before_the_end_is_read_past() {
         // What pads a batch means nothing.
         let is_refused = matches!(
             found,
-            Err(DiskError::Damaged(..) | DiskError::Stranger(_) | DiskError::Version(..))
+            Err(DiskError::Damaged(..) | DiskError::Unrecognized(_) | DiskError::Version(..))
         );
         assert!(
             is_refused || matches!(found, Ok((3, _))),

@@ -38,7 +38,7 @@ pub struct Superblock {
 pub enum SuperblockError {
     /// Somebody else's.
     #[error("its memory does not begin as that of rows does")]
-    Stranger,
+    Unrecognized,
     /// Of another release.
     #[error("its memory is laid out in version {0}, and this release knows version {VERSION}")]
     Version(u64),
@@ -100,7 +100,7 @@ impl Superblock {
     /// [`SuperblockError`].
     pub fn decode(bytes: &[u8]) -> Result<Self, SuperblockError> {
         if !bytes.starts_with(&MAGIC) {
-            return Err(SuperblockError::Stranger);
+            return Err(SuperblockError::Unrecognized);
         }
         let (words, _) = bytes.as_chunks::<WORD_LENGTH>();
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word)).skip(1);

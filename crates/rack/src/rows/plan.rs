@@ -39,8 +39,8 @@ pub enum RowsPlanError {
     TooLarge,
 }
 
-/// The memory of rows. Each server holds what its loader has loaded, and what every so manieth
-/// client has added.
+/// The memory of rows. Each server holds what its loader has loaded, and what the clients
+/// that are assigned to it have added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowsPlan {
     /// Memory servers, numbered from 0; as many threads load rows.

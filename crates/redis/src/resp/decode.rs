@@ -23,7 +23,7 @@ impl Limits {
         line_bytes: 64 << 10,
     };
     /// For a client that has not given its password.
-    pub const STRANGER: Self = Self {
+    pub const UNAUTHENTICATED: Self = Self {
         bulk_bytes: 16 << 10,
         arguments: 10,
         line_bytes: 64 << 10,
@@ -79,9 +79,10 @@ impl Decoder {
                         }
                         let count = usize::try_from(count).unwrap_or(usize::MAX);
                         if count > limits.arguments {
-                            let is_stranger = limits.arguments == Limits::STRANGER.arguments;
+                            let is_unauthenticated =
+                                limits.arguments == Limits::UNAUTHENTICATED.arguments;
                             let unknown = "unauthenticated multibulk length";
-                            return Err(ProtocolError::text(if is_stranger {
+                            return Err(ProtocolError::text(if is_unauthenticated {
                                 unknown
                             } else {
                                 ARRAY
@@ -131,9 +132,10 @@ impl Decoder {
                 };
                 let bytes = usize::try_from(bytes).map_err(|_| ProtocolError::text(BULK))?;
                 if bytes > limits.bulk_bytes {
-                    let is_stranger = limits.bulk_bytes == Limits::STRANGER.bulk_bytes;
+                    let is_unauthenticated =
+                        limits.bulk_bytes == Limits::UNAUTHENTICATED.bulk_bytes;
                     let unknown = "unauthenticated bulk length";
-                    return Err(ProtocolError::text(if is_stranger {
+                    return Err(ProtocolError::text(if is_unauthenticated {
                         unknown
                     } else {
                         BULK
@@ -344,10 +346,10 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_may_send_little() {
+    fn a_client_that_has_not_logged_in_may_send_little() {
         let mut decoder = Decoder::default();
         let mut command = Command::default();
-        let error = decoder.decode(b"*11\r\n", &Limits::STRANGER, &mut command);
+        let error = decoder.decode(b"*11\r\n", &Limits::UNAUTHENTICATED, &mut command);
         assert_eq!(
             error,
             Err(ProtocolError::text("unauthenticated multibulk length"))

@@ -177,7 +177,7 @@ impl Server {
         if is_known {
             Limits::REDIS
         } else {
-            Limits::STRANGER
+            Limits::UNAUTHENTICATED
         }
     }
 

@@ -13,7 +13,7 @@
 //! unfinished 0x00 0x07 ‖ table u32 BE            → record the table has again after a crash
 //! statistics 0x00 0x0e ‖ table u32 BE            → record
 //! materialized view 0x00 0x0f ‖ lower database ‖ 0x00 ‖ lower name → record: the definition alone
-//! (0x00 0x10 and above belong to other rooms: accounts, settings)
+//! (0x00 0x10 and above belong to other modules: accounts, settings)
 //!
 //! record     format u8 ‖ kind u8 ‖ version u64 BE ‖ id u32 BE ‖ crc32 u32 BE ‖ postcard
 //! ```

@@ -9,7 +9,7 @@ use super::cgroup::Quotas;
 use super::fillrandom::{KVROCKS, NO_QUOTAS, TOO_SMALL, judge, notes, open, percent, shape};
 use super::lines::{panel, system};
 use super::outcome::Outcome;
-use super::trial::{Database, Mode, Seat, Shape, Storage, Trial};
+use super::trial::{Database, Mode, Placement, Shape, Storage, Trial};
 use crate::lab::rack::farthest;
 
 /// The experiment.
@@ -41,19 +41,19 @@ const MODES: [Mode; 4] = [Mode::Static, Mode::Random, Mode::CaasLevel, Mode::Man
 fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
     let (repetitions, puts) = (scale.pick(1, 5, 5), scale.pick(3_000, 20_000, 3_000_000));
     let delays: &[u32] = scale.pick(&[5], &[0, 50], &[0, 10, 25, 50, 100]);
-    let seat = |cpus, zone| Seat { cpus, zone };
+    let placement = |cpus, zone| Placement { cpus, zone };
     let trials = (seed..).take(repetitions).flat_map(|seed| {
         let trial = move |mode, delay_ms| Trial {
             mode,
             databases: [(0, puts), (1, puts / 3)]
                 .map(|(zone, puts)| Database {
-                    seat: seat(DATABASE, zone),
+                    placement: placement(DATABASE, zone),
                     puts,
                 })
                 .to_vec(),
             workers: match mode {
                 Mode::Local => Vec::new(),
-                _ => vec![seat(WORKER, 0), seat(WORKER, 1)],
+                _ => vec![placement(WORKER, 0), placement(WORKER, 1)],
             },
             delay_ms,
             storage: Storage::Objects,

@@ -50,7 +50,10 @@ fn each(data: &Data<Filling>, value: impl Fn(&Trial) -> String) -> String {
 fn parameters(text: &mut String, data: &Data<Filling>) {
     text.push_str("## Parameters\n\n| parameter | value |\n|---|---|\n");
     let cpus = |trial: &Trial| {
-        let all = trial.databases.iter().map(|one| one.seat.cpus.to_string());
+        let all = trial
+            .databases
+            .iter()
+            .map(|one| one.placement.cpus.to_string());
         all.collect::<Vec<_>>().join(" and ")
     };
     let puts = |trial: &Trial| {

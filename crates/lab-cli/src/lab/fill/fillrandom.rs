@@ -9,7 +9,7 @@ use super::Filling;
 use super::cgroup::Quotas;
 use super::lines::{panel, system};
 use super::outcome::Outcome;
-use super::trial::{Compression, Database, Mode, Seat, Shape, Storage, Trial};
+use super::trial::{Compression, Database, Mode, Placement, Shape, Storage, Trial};
 
 /// The experiment.
 pub static EXPERIMENT: Design<Filling> = Design {
@@ -23,7 +23,7 @@ pub static EXPERIMENT: Design<Filling> = Design {
     plan,
     at,
     label: |design, trial| match trial.mode {
-        Mode::Local => format!("local, {} CPU", trial.databases[0].seat.cpus),
+        Mode::Local => format!("local, {} CPU", trial.databases[0].placement.cpus),
         mode => format!("{}, {} workers", mode.name(), design.at(trial)),
     },
     figure,
@@ -43,11 +43,11 @@ fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
         let trial = move |mode, cpus, workers: u32| Trial {
             mode,
             databases: vec![Database {
-                seat: Seat { cpus, zone: 0 },
+                placement: Placement { cpus, zone: 0 },
                 puts: scale.pick(3_000, 70_000, 4_000_000),
             }],
             workers: (0..workers)
-                .map(|_| Seat {
+                .map(|_| Placement {
                     cpus: WORKERS / f64::from(workers),
                     zone: 0,
                 })

@@ -47,8 +47,8 @@ impl System {
     /// Whether a trial is one of it. A database without workers that has a whole core or more has
     /// that of workers too.
     pub fn has(&self, trial: &Trial) -> bool {
-        let has_all =
-            trial.mode == Mode::Local && trial.databases.iter().any(|one| one.seat.cpus >= 1.0);
+        let has_all = trial.mode == Mode::Local
+            && trial.databases.iter().any(|one| one.placement.cpus >= 1.0);
         trial.mode == self.mode && has_all == self.has_all
     }
 

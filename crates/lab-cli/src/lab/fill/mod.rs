@@ -78,7 +78,11 @@ impl ExperimentKind for Filling {
         let mut cells = vec![
             trial.mode.name().to_owned(),
             trial.databases.len().to_string(),
-            list(databases.map(|one| one.seat.cpus.to_string()).collect()),
+            list(
+                databases
+                    .map(|one| one.placement.cpus.to_string())
+                    .collect(),
+            ),
             trial.workers.len().to_string(),
             list(
                 trial

@@ -26,7 +26,7 @@ pub(super) fn check(trial: &Trial, outcome: &Outcome) -> Result<(), String> {
         times(trial, filled)?;
         if outcome.quotas != Quotas::None {
             let cores = filled.load_cpu / filled.seconds;
-            let most = database.seat.cpus * OVER_QUOTA;
+            let most = database.placement.cpus * OVER_QUOTA;
             within("cores that a database used", cores, 0.01, most)?;
         }
         demand(!is_local || filled.installed == 0, || {

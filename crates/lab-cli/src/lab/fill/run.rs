@@ -14,7 +14,7 @@ use super::cgroup::Quotas;
 use super::delay::Way;
 use super::outcome::{Filled, Outcome};
 use super::process::{Process, all_end};
-use super::trial::{Database, Mode, Seat, Storage, Trial};
+use super::trial::{Database, Mode, Placement, Storage, Trial};
 
 /// The volume that all share, by name; where there are several, before the number of its zone.
 const VOLUME: &str = "lab";
@@ -38,7 +38,7 @@ pub fn run(trial: &Trial) -> Result<Outcome, String> {
     for (number, database) in trial.databases.iter().enumerate() {
         let arguments = fill_arguments(trial, number, database, &place, pool.as_ref());
         let name = format!("database-{number}");
-        let cpus = Some(database.seat.cpus);
+        let cpus = Some(database.placement.cpus);
         databases.push(Process::start(&name, &place.0, &arguments, quotas, cpus)?);
     }
     all_end(&mut databases, PATIENCE)?;
@@ -144,10 +144,10 @@ impl Pool {
             address,
             far: (!delay.is_zero()).then_some(far).transpose()?,
         };
-        for (number, seat) in trial.workers.iter().enumerate() {
+        for (number, placement) in trial.workers.iter().enumerate() {
             let name = format!("worker-{number}");
-            let arguments = pool.worker_arguments(trial, seat, place, &name);
-            let cpus = Some(seat.cpus);
+            let arguments = pool.worker_arguments(trial, placement, place, &name);
+            let cpus = Some(placement.cpus);
             let worker = Process::start(&name, &place.0, &arguments, quotas, cpus)?;
             pool.workers.push(worker);
             // One after the other: which worker is whose depends on nothing but the trial.
@@ -159,8 +159,8 @@ impl Pool {
     }
 
     /// Where the control plane is for somebody.
-    fn control_for(&self, seat: &Seat) -> SocketAddr {
-        let far = self.far.as_ref().filter(|_| seat.zone != 0);
+    fn control_for(&self, placement: &Placement) -> SocketAddr {
+        let far = self.far.as_ref().filter(|_| placement.zone != 0);
         far.map_or(self.address, Way::address)
     }
 
@@ -184,7 +184,7 @@ impl Pool {
     fn worker_arguments(
         &self,
         trial: &Trial,
-        seat: &Seat,
+        placement: &Placement,
         place: &Place,
         name: &str,
     ) -> Vec<String> {
@@ -192,13 +192,13 @@ impl Pool {
         let scratch = place.0.join(format!("{name}.scratch"));
         let mut arguments = words(&[
             ("compactor", "worker"),
-            ("--control", &self.control_for(seat).to_string()),
+            ("--control", &self.control_for(placement).to_string()),
             ("--slots", &slots.to_string()),
-            ("--zone", &seat.zone.to_string()),
+            ("--zone", &placement.zone.to_string()),
             ("--scratch", &scratch.to_string_lossy()),
         ]);
         let volumes = trial.zones().into_iter();
-        let volumes = volumes.map(|zone| place.volume_from(trial, zone, seat.zone));
+        let volumes = volumes.map(|zone| place.volume_from(trial, zone, placement.zone));
         for volume in volumes.collect::<BTreeSet<_>>() {
             arguments.extend(words(&[("--volume", &volume)]));
         }
@@ -206,17 +206,17 @@ impl Pool {
     }
 
     /// Flags of a database that hands its compactions out.
-    pub fn flags(&self, trial: &Trial, place: &Place, seat: &Seat) -> Vec<String> {
+    pub fn flags(&self, trial: &Trial, place: &Place, placement: &Placement) -> Vec<String> {
         let published = trial.mode.is_published();
         let min_mb = if published { 0 } else { trial.shape.min_mb };
         words(&[
             ("--compaction", "remote"),
-            ("--control", &self.control_for(seat).to_string()),
+            ("--control", &self.control_for(placement).to_string()),
             (
                 "--compaction-volume",
-                &place.volume_from(trial, seat.zone, seat.zone),
+                &place.volume_from(trial, placement.zone, placement.zone),
             ),
-            ("--compaction-zone", &seat.zone.to_string()),
+            ("--compaction-zone", &placement.zone.to_string()),
             ("--compaction-min-mb", &min_mb.to_string()),
         ])
     }
@@ -281,7 +281,7 @@ fn fill_arguments(
     let Some(pool) = pool else {
         return arguments;
     };
-    arguments.extend(pool.flags(trial, place, &database.seat));
+    arguments.extend(pool.flags(trial, place, &database.placement));
     if trial.mode.is_published() {
         arguments.extend(words(&[("--compaction-level0-files", "4")]));
         arguments.push("--patient".to_owned());

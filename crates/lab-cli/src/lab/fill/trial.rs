@@ -60,7 +60,7 @@ impl Mode {
 
 /// A process and what it may use.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Seat {
+pub struct Placement {
     /// Share of one core; enforced where the machine lets us.
     pub cpus: f64,
     /// Where it is.
@@ -71,7 +71,9 @@ pub struct Seat {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Database {
     /// Where it runs.
-    pub seat: Seat,
+    // The kept results call it so.
+    #[serde(rename = "seat")]
+    pub placement: Placement,
     /// Puts of each of its threads.
     pub puts: u32,
 }
@@ -140,7 +142,7 @@ pub struct Trial {
     /// The databases, loaded at one time.
     pub databases: Vec<Database>,
     /// The workers; none where databases compact.
-    pub workers: Vec<Seat>,
+    pub workers: Vec<Placement>,
     /// What a message takes from one zone to another, in milliseconds. The control plane is in
     /// zone 0.
     pub delay_ms: u32,
@@ -162,7 +164,7 @@ impl Trial {
 
     /// Where anybody is.
     pub fn zones(&self) -> BTreeSet<u16> {
-        let databases = self.databases.iter().map(|one| one.seat.zone);
+        let databases = self.databases.iter().map(|one| one.placement.zone);
         let workers = self.workers.iter().map(|one| one.zone);
         databases.chain(workers).collect()
     }

@@ -19,7 +19,7 @@ use crate::vector::Snapshot;
 pub struct Batch {
     /// Of which database, as it was formed: each has another number.
     pub formation: u64,
-    /// The how manieth batch of it.
+    /// The batch's ordinal in that formation.
     pub number: u64,
     /// All of this is in this batch, or in one before.
     pub cut: Snapshot,

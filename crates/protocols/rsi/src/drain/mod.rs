@@ -90,7 +90,7 @@ enum Phase {
     Looking,
     /// Reads the slots of transactions at one place each.
     Reading(Vec<Stamp>, Fetch, Part),
-    /// Reads all slots of a log at all places for one that is not in its own, the how manieth time.
+    /// Reads all slots of a log at all places for one that is not in its own; counts the attempts.
     Searching(Stamp, Fetch, Part, u32),
 }
 

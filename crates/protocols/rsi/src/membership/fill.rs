@@ -22,7 +22,7 @@ pub(super) struct Filling {
     waiting: Option<Waiting>,
 }
 
-/// A region that is being copied, and what is to be asked for next, the how manieth time.
+/// A region that is being copied, what is to be asked for next, and how many attempts were made.
 #[derive(Debug)]
 struct Waiting {
     region: usize,

@@ -95,8 +95,8 @@ pub struct Ward {
 pub enum MembershipAction {
     /// Nothing, for so long; then [`MembershipEvent::Done`].
     Pause(Nanos),
-    /// These operations at servers, all at once, after a pause if they are to be done again the how
-    /// manieth time; then [`MembershipEvent::Outcomes`]. [`Fault::Gone`] of a server that may be given up.
+    /// These operations at servers, all at once, after a pause that grows with the number of attempts;
+    /// then [`MembershipEvent::Outcomes`]. [`Fault::Gone`] of a server that may be given up.
     Ask(Vec<Operation>, u32),
     /// These are to be shut out for good by each of these servers; by all there are, if none is
     /// named. [`MembershipEvent::Done`] when each has, or is itself gone for good. When one does neither,

@@ -1,4 +1,4 @@
-//! Rows under keys, in transactions: what SQL and the workloads of this house ask of a store, made
+//! Rows under keys, in transactions: what SQL and the workloads of the laboratory ask of a store, made
 //! of records and a tree of their keys.
 //!
 //! | asked | done |

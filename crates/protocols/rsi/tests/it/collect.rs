@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use crate::common::{Carried, Hand, House, SERVERS, at, thread_of};
+use crate::common::{Carried, ClientHandle, SERVERS, TestCluster, at, thread_of};
 use manxdb_core::Random;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::collect::Collector;
@@ -43,16 +43,16 @@ fn low_watermark() -> LowWatermark {
     LowWatermark::new(at(1, 64 << 10), at(1, 66 << 10), THREADS).unwrap()
 }
 
-/// A client of the house with memory of its own.
-fn client(hand: &Hand, rows: u64) -> Client<Carried> {
-    let number = u64::from(hand.thread.number());
-    let server = hand.thread.number() % SERVERS;
+/// A client of the cluster with memory of its own.
+fn client(handle: &ClientHandle, rows: u64) -> Client<Carried> {
+    let number = u64::from(handle.thread.number());
+    let server = handle.thread.number() % SERVERS;
     let base = (128 << 10) + number * (24 << 10);
     let records = Extent::new(at(server, base), RECORDS.bytes(), rows).unwrap();
     let nodes = at(server, base + (10 << 10));
     let nodes = Extent::new(nodes, NODES.bytes(), 25).unwrap();
-    let session = hand.session.clone();
-    Client::new(hand.carrier(), session, keyspace(), records, nodes)
+    let session = handle.session.clone();
+    Client::new(handle.carrier(), session, keyspace(), records, nodes)
 }
 
 fn key(number: u64) -> Vec<u8> {
@@ -97,9 +97,9 @@ fn must_be_conflict<E: std::fmt::Debug + std::fmt::Display>(failure: &Failure<E>
 }
 
 /// Takes a place, and looks at the bound before anything else.
-async fn join(hand: &Hand, world: &World, rows: u64) -> Client<Carried> {
-    let mut client = client(hand, rows);
-    world.present.borrow_mut().insert(hand.thread);
+async fn join(handle: &ClientHandle, world: &World, rows: u64) -> Client<Carried> {
+    let mut client = client(handle, rows);
+    world.present.borrow_mut().insert(handle.thread);
     let bound = client.look_at(low_watermark()).await.unwrap();
     client
         .advance_watermark(low_watermark(), &bound)
@@ -138,9 +138,9 @@ async fn move_some(client: &mut Client<Carried>, random: &mut Random) -> Option<
     committed.inspect_err(must_be_conflict).ok()?.map(|_| count)
 }
 
-async fn mover(hand: Hand, world: Rc<World>) {
-    let mut client = join(&hand, &world, ROOM).await;
-    let mut random = hand.random.clone();
+async fn mover(handle: ClientHandle, world: Rc<World>) {
+    let mut client = join(&handle, &world, ROOM).await;
+    let mut random = handle.random.clone();
     for _ in 0..MOVES {
         let few = client.left().0 < 4;
         client.recycle(world.give(if few { 8 } else { 0 }));
@@ -155,15 +155,15 @@ async fn mover(hand: Hand, world: Rc<World>) {
         }
         advance_watermark(&mut client).await;
     }
-    world.present.borrow_mut().remove(&hand.thread);
+    world.present.borrow_mut().remove(&handle.thread);
     world.at_work.set(world.at_work.get() - 1);
 }
 
 /// Reads all keys one by one, under one snapshot, while others move tokens. It heeds bounds only
 /// between its transactions, or, impatient, also in the middle of one, which is too old then.
-async fn reader(hand: Hand, world: Rc<World>, seed: u64, is_patient: bool) {
-    let mut client = join(&hand, &world, 1).await;
-    let mut random = hand.random.clone();
+async fn reader(handle: ClientHandle, world: Rc<World>, seed: u64, is_patient: bool) {
+    let mut client = join(&handle, &world, 1).await;
+    let mut random = handle.random.clone();
     while world.at_work.get() > 0 {
         let snapshot = client.snapshot().await.unwrap();
         match look(&mut client, &snapshot, &mut random, is_patient).await {
@@ -177,7 +177,7 @@ async fn reader(hand: Hand, world: Rc<World>, seed: u64, is_patient: bool) {
         }
         advance_watermark(&mut client).await;
     }
-    world.present.borrow_mut().remove(&hand.thread);
+    world.present.borrow_mut().remove(&handle.thread);
 }
 
 async fn look(
@@ -214,8 +214,8 @@ async fn look(
     }
 }
 
-async fn collector(hand: Hand, world: Rc<World>, mutant: Option<Mutant>) {
-    let mut client = join(&hand, &world, 1).await;
+async fn collector(handle: ClientHandle, world: Rc<World>, mutant: Option<Mutant>) {
+    let mut client = join(&handle, &world, 1).await;
     let mut collector = Collector::new(low_watermark()).with(mutant);
     while world.at_work.get() > 0 {
         let proposed = collector.propose(&mut client).await;
@@ -233,60 +233,60 @@ async fn collector(hand: Hand, world: Rc<World>, mutant: Option<Mutant>) {
         }
         world.nodes.borrow_mut().extend(collector.nodes());
     }
-    world.present.borrow_mut().remove(&hand.thread);
+    world.present.borrow_mut().remove(&handle.thread);
 }
 
 /// Movers, readers and one that collects, some of whom die; what became of it all.
 fn shell_game(seed: u64, deaths: u64, mutant: Option<Mutant>) -> Rc<World> {
-    let mut house = House::new(seed, THREADS, 0, MemoryOptions::default())
+    let mut cluster = TestCluster::new(seed, THREADS, 0, MemoryOptions::default())
         .with_logs()
         .unwatched();
     let world = Rc::<World>::default();
-    house.client(|hand| async move {
-        let mut client = client(&hand, ROOM);
+    cluster.client(|handle| async move {
+        let mut client = client(&handle, ROOM);
         let mut rows = client.begin(Isolation::Snapshot).await.unwrap();
         for token in 0..TOKENS {
             rows.write(key(token), Some(token.to_le_bytes().to_vec()));
         }
         rows.commit().await.unwrap();
     });
-    house.run();
-    let mut house = house.with(mutant);
+    cluster.run();
+    let mut cluster = cluster.with(mutant);
     world.at_work.set(MOVERS);
     for _ in 0..MOVERS {
         let world = Rc::clone(&world);
-        house.client(move |hand| mover(hand, world));
+        cluster.client(move |handle| mover(handle, world));
     }
     for number in 0..READERS {
         let world = Rc::clone(&world);
-        house.client(move |hand| reader(hand, world, seed, number == 0));
+        cluster.client(move |handle| reader(handle, world, seed, number == 0));
     }
     let world_of_one = Rc::clone(&world);
-    let last = house.client(move |hand| collector(hand, world_of_one, mutant));
-    house.start();
+    let last = cluster.client(move |handle| collector(handle, world_of_one, mutant));
+    cluster.start();
     let mut random = Random::stream(seed, &[7]);
     for number in 0..deaths {
         for _ in 0..random.below(3_000) {
-            house.step();
+            cluster.step();
         }
         // A mover, then the one that collects, which is followed by another.
         let dead = if number == 0 { 2 } else { last };
         if number == 0 && !world.present.borrow().contains(&thread_of(dead)) {
             continue; // it has come to its end, or has not begun
         }
-        house.kill(dead);
-        let is_done = house.go_on_for(dead);
-        while !is_done.get() && house.step() {}
+        cluster.kill(dead);
+        let is_done = cluster.go_on_for(dead);
+        while !is_done.get() && cluster.step() {}
         world.present.borrow_mut().remove(&thread_of(dead));
         if number == 0 {
             world.at_work.set(world.at_work.get() - 1);
         } else {
             let world = Rc::clone(&world);
-            let next = house.client(move |hand| collector(hand, world, mutant));
-            house.begin(next);
+            let next = cluster.client(move |handle| collector(handle, world, mutant));
+            cluster.begin(next);
         }
     }
-    while house.step() {}
+    while cluster.step() {}
     assert_eq!(
         world.at_work.get(),
         0,
@@ -360,11 +360,11 @@ async fn settle(collector: &mut Collector, client: &mut Client<Carried>, own: Th
 /// A snapshot is led to a leaf that has been taken out of the tree since; the leaf may have become
 /// another one by then, if that was given away too soon. Whether the snapshot sees all rows.
 fn reads_past_a_leaf_that_went(mutant: Option<Mutant>) -> bool {
-    let mut house = House::new(3, THREADS, 0, MemoryOptions::default()).with_logs();
+    let mut cluster = TestCluster::new(3, THREADS, 0, MemoryOptions::default()).with_logs();
     let is_fine = Rc::<Cell<bool>>::default();
     let found = Rc::clone(&is_fine);
-    house.client(move |hand| async move {
-        let mut client = client(&hand, 75);
+    cluster.client(move |handle| async move {
+        let mut client = client(&handle, 75);
         let mut collector = Collector::new(low_watermark()).with(mutant);
         let write =
             async |client: &mut Client<Carried>, keys: std::ops::Range<u64>, value: Option<u64>| {
@@ -376,9 +376,9 @@ fn reads_past_a_leaf_that_went(mutant: Option<Mutant>) -> bool {
             };
         write(&mut client, 0..40, Some(1)).await;
         write(&mut client, 8..32, None).await;
-        settle(&mut collector, &mut client, hand.thread).await;
+        settle(&mut collector, &mut client, handle.thread).await;
         while !collector.collect(&mut client).await.unwrap().is_round {} // the keys
-        settle(&mut collector, &mut client, hand.thread).await;
+        settle(&mut collector, &mut client, handle.thread).await;
         let snapshot = client.snapshot().await.unwrap();
         while !collector.collect(&mut client).await.unwrap().is_round {} // leaves without keys
         let nodes = collector.nodes();
@@ -391,7 +391,7 @@ fn reads_past_a_leaf_that_went(mutant: Option<Mutant>) -> bool {
         let keys = seen.map(|page| page.into_iter().map(|(key, _)| key).collect::<Vec<_>>());
         found.set(keys.is_ok_and(|keys| keys == expected));
     });
-    house.run();
+    cluster.run();
     is_fine.get()
 }
 

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use crate::common::{House, LAYOUT, SERVERS, change, log, number, record};
+use crate::common::{LAYOUT, SERVERS, TestCluster, change, log, number, record};
 use manxdb_core::Random;
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::mutants::Mutant;
@@ -22,38 +22,38 @@ const EVENTS: u64 = 1_500;
 
 /// Accounts with money in the first, and clients that move it, which begin with the next run.
 /// Each counts the moves that it knows to be committed.
-fn bank(seed: u64, mutant: Option<Mutant>) -> (House, Vec<Rc<Cell<u64>>>) {
+fn bank(seed: u64, mutant: Option<Mutant>) -> (TestCluster, Vec<Rc<Cell<u64>>>) {
     let options = MemoryOptions::default();
-    let mut house = House::new(seed, 24, ACCOUNTS + CLIENTS, options).with_logs();
-    house.client(|mut hand| async move {
-        let snapshot = hand.begin().await;
-        let seen = hand.read(&snapshot, record(0)).await.unwrap();
+    let mut cluster = TestCluster::new(seed, 24, ACCOUNTS + CLIENTS, options).with_logs();
+    cluster.client(|mut handle| async move {
+        let snapshot = handle.begin().await;
+        let seen = handle.read(&snapshot, record(0)).await.unwrap();
         let changes = vec![change(&seen, TOTAL)];
-        assert!(hand.commit(&[], changes, Isolation::Snapshot).await);
+        assert!(handle.commit(&[], changes, Isolation::Snapshot).await);
     });
-    house.run();
-    let mut house = house.with(mutant);
+    cluster.run();
+    let mut cluster = cluster.with(mutant);
     let moves = (0..CLIENTS).map(|client| {
         let count = Rc::<Cell<u64>>::default();
         let known = Rc::clone(&count);
-        house.client(move |mut hand| async move {
+        cluster.client(move |mut handle| async move {
             for _ in 0..12 {
-                let snapshot = hand.begin().await;
-                let from = hand.random.below(ACCOUNTS);
-                let to = (from + 1 + hand.random.below(ACCOUNTS - 1)) % ACCOUNTS;
-                let from = hand.read(&snapshot, record(from)).await;
-                let to = hand.read(&snapshot, record(to)).await;
-                let own = hand.read(&snapshot, record(ACCOUNTS + client)).await;
+                let snapshot = handle.begin().await;
+                let from = handle.random.below(ACCOUNTS);
+                let to = (from + 1 + handle.random.below(ACCOUNTS - 1)) % ACCOUNTS;
+                let from = handle.read(&snapshot, record(from)).await;
+                let to = handle.read(&snapshot, record(to)).await;
+                let own = handle.read(&snapshot, record(ACCOUNTS + client)).await;
                 let (Ok(from), Ok(to), Ok(own)) = (from, to, own) else {
                     continue;
                 };
-                let amount = hand.random.below(number(&from) + 1);
+                let amount = handle.random.below(number(&from) + 1);
                 let changes = vec![
                     change(&from, number(&from) - amount),
                     change(&to, number(&to) + amount),
                     change(&own, number(&own) + 1),
                 ];
-                if hand.commit(&[], changes, Isolation::Snapshot).await {
+                if handle.commit(&[], changes, Isolation::Snapshot).await {
                     known.set(known.get() + 1);
                 }
             }
@@ -61,44 +61,44 @@ fn bank(seed: u64, mutant: Option<Mutant>) -> (House, Vec<Rc<Cell<u64>>>) {
         count
     });
     let moves = moves.collect();
-    (house, moves)
+    (cluster, moves)
 }
 
 /// Nothing is lost and nothing is half there.
-fn judge(house: &mut House, moves: &[Rc<Cell<u64>>], seed: u64) {
+fn judge(cluster: &mut TestCluster, moves: &[Rc<Cell<u64>>], seed: u64) {
     let known: Vec<u64> = moves.iter().map(|count| count.get()).collect();
-    house.client(move |mut hand| async move {
-        let snapshot = hand.begin().await;
+    cluster.client(move |mut handle| async move {
+        let snapshot = handle.begin().await;
         let mut sum = 0;
         for place in 0..ACCOUNTS {
-            sum += number(&hand.read(&snapshot, record(place)).await.unwrap());
+            sum += number(&handle.read(&snapshot, record(place)).await.unwrap());
         }
         assert_eq!(sum, TOTAL, "seed {seed}");
         for (place, known) in (ACCOUNTS..).zip(known) {
-            let found = number(&hand.read(&snapshot, record(place)).await.unwrap());
+            let found = number(&handle.read(&snapshot, record(place)).await.unwrap());
             let is_fine = found == known || found == known + 1;
             assert!(is_fine, "seed {seed}: {found} moves, {known} are known");
         }
     });
-    house.run();
+    cluster.run();
 }
 
 /// One client or two die at moments drawn from the seed.
 fn dying_clients(seed: u64, mutant: Option<Mutant>) {
-    let (mut house, moves) = bank(seed, mutant);
+    let (mut cluster, moves) = bank(seed, mutant);
     let mut random = Random::stream(seed, &[1]);
-    house.start();
+    cluster.start();
     let mut dead = Vec::new();
     for client in 0..=random.below(2) {
         for _ in 0..random.below(EVENTS) {
-            house.step();
+            cluster.step();
         }
-        house.kill(2 + client);
+        cluster.kill(2 + client);
         dead.push(2 + client);
     }
-    while house.step() {}
-    house.recover(&dead);
-    judge(&mut house, &moves, seed);
+    while cluster.step() {}
+    cluster.recover(&dead);
+    judge(&mut cluster, &moves, seed);
 }
 
 #[test]
@@ -122,29 +122,30 @@ fn installing_before_logging_is_found() {
 fn who_dies_over_a_recovery_is_followed_by_another() {
     let mut cut_short = 0;
     for seed in 0..SEEDS {
-        let (mut house, moves) = bank(seed, None);
+        let (mut cluster, moves) = bank(seed, None);
         let mut random = Random::stream(seed, &[2]);
-        house.start();
+        cluster.start();
         for _ in 0..random.below(EVENTS) {
-            house.step();
+            cluster.step();
         }
-        house.kill(2);
-        while house.step() {}
+        cluster.kill(2);
+        while cluster.step() {}
         let thread = ThreadId::new(1).unwrap();
-        let vector = house.vector();
-        let first = house.client(move |hand| async move {
-            hand.run(Recover::new(thread, vector, log(thread)))
+        let vector = cluster.vector();
+        let first = cluster.client(move |handle| async move {
+            handle
+                .run(Recover::new(thread, vector, log(thread)))
                 .await
                 .unwrap();
         });
-        house.start();
+        cluster.start();
         for _ in 0..random.below(60) {
-            cut_short += u32::from(house.step());
+            cut_short += u32::from(cluster.step());
         }
-        house.kill(first);
-        while house.step() {}
-        house.recover(&[2]);
-        judge(&mut house, &moves, seed);
+        cluster.kill(first);
+        while cluster.step() {}
+        cluster.recover(&[2]);
+        judge(&mut cluster, &moves, seed);
     }
     assert!(cut_short > 0, "this test is blind");
 }
@@ -153,23 +154,23 @@ fn who_dies_over_a_recovery_is_followed_by_another() {
 fn a_server_with_one_of_the_logs_may_be_gone() {
     // The records of this test are all on the first server.
     let log = log(ThreadId::new(0).unwrap());
-    let mut house = House::new(1, 4, 1, MemoryOptions::default()).with_logs();
-    let vector = house.vector();
-    house.client(|mut hand| async move {
-        let snapshot = hand.begin().await;
-        let seen = hand.read(&snapshot, record(0)).await.unwrap();
+    let mut cluster = TestCluster::new(1, 4, 1, MemoryOptions::default()).with_logs();
+    let vector = cluster.vector();
+    cluster.client(|mut handle| async move {
+        let snapshot = handle.begin().await;
+        let seen = handle.read(&snapshot, record(0)).await.unwrap();
         let changes = vec![change(&seen, 5)];
-        assert!(hand.commit(&[], changes, Isolation::Snapshot).await);
+        assert!(handle.commit(&[], changes, Isolation::Snapshot).await);
     });
-    house.run();
-    house.memory.lose(ServerId(1));
+    cluster.run();
+    cluster.memory.lose(ServerId(1));
     let thread = ThreadId::new(0).unwrap();
-    house.client(move |hand| async move {
-        let recovered = hand.run(Recover::new(thread, vector, log)).await.unwrap();
+    cluster.client(move |handle| async move {
+        let recovered = handle.run(Recover::new(thread, vector, log)).await.unwrap();
         // The second number is the closing's.
         assert_eq!((recovered.last.sequence, recovered.records), (2, 0));
     });
-    house.run();
+    cluster.run();
 }
 
 /// Beside what it changes, a client writes records of its own, which nobody locks.
@@ -179,36 +180,36 @@ fn dying_journals(seed: u64) -> usize {
         server: ServerId(u16::try_from(number % u64::from(SERVERS)).unwrap()),
         offset: (640 << 10) + number * (LAYOUT.bytes() as u64).next_multiple_of(64),
     };
-    let mut house = House::new(seed, 4, 1, MemoryOptions::default()).with_logs();
-    let dead = house.client(move |mut hand| async move {
+    let mut cluster = TestCluster::new(seed, 4, 1, MemoryOptions::default()).with_logs();
+    let dead = cluster.client(move |mut handle| async move {
         for number in 0..MOVES {
-            let snapshot = hand.begin().await;
-            let count = hand.read(&snapshot, record(0)).await.unwrap();
+            let snapshot = handle.begin().await;
+            let count = handle.read(&snapshot, record(0)).await.unwrap();
             let entry = Seen::fresh(place(number), LAYOUT);
             let changes = vec![change(&entry, number + 1), change(&count, number + 1)];
-            assert!(hand.commit(&[], changes, Isolation::Snapshot).await);
+            assert!(handle.commit(&[], changes, Isolation::Snapshot).await);
         }
     });
-    house.start();
+    cluster.start();
     for _ in 0..Random::stream(seed, &[4]).below(1_000) {
-        house.step();
+        cluster.step();
     }
-    house.kill(dead);
-    while house.step() {}
-    house.recover(&[dead]);
+    cluster.kill(dead);
+    while cluster.step() {}
+    cluster.recover(&[dead]);
     let written = Rc::<Cell<usize>>::default();
     let found = Rc::clone(&written);
-    house.client(move |mut hand| async move {
-        let snapshot = hand.begin().await;
-        let count = number(&hand.read(&snapshot, record(0)).await.unwrap());
+    cluster.client(move |mut handle| async move {
+        let snapshot = handle.begin().await;
+        let count = number(&handle.read(&snapshot, record(0)).await.unwrap());
         for entry in 0..MOVES {
             let expected = if entry < count { entry + 1 } else { 0 };
-            let seen = hand.read(&snapshot, place(entry)).await.unwrap();
+            let seen = handle.read(&snapshot, place(entry)).await.unwrap();
             assert_eq!(number(&seen), expected, "seed {seed}: {count} moves");
         }
         found.set(usize::try_from(count).unwrap());
     });
-    house.run();
+    cluster.run();
     written.get()
 }
 

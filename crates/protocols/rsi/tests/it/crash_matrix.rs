@@ -9,7 +9,9 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::common::{Hand, House, LAYOUT, SERVERS, change, number, record, thread_of};
+use crate::common::{
+    ClientHandle, LAYOUT, SERVERS, TestCluster, change, number, record, thread_of,
+};
 use manxdb_fabric::{Address, Fault, ServerId};
 use manxdb_rsi::{Abort, Head, Isolation, Recover};
 use manxdb_sim::memory::MemoryOptions;
@@ -139,8 +141,8 @@ const MATRIX: [Row; 14] = [
 ];
 
 /// The places that a commit writes, apart from heads.
-fn places(house: &House) -> [(Address, u64); 5] {
-    let line = house.vector().bytes() / u64::from(THREADS);
+fn places(cluster: &TestCluster) -> [(Address, u64); 5] {
+    let line = cluster.vector().bytes() / u64::from(THREADS);
     let own = Address {
         server: ServerId(0),
         offset: line * u64::from(thread_of(CLIENT).number()),
@@ -155,8 +157,8 @@ fn places(house: &House) -> [(Address, u64); 5] {
     [log(0), log(1), body(0), body(1), (own, line)]
 }
 
-fn contents(house: &House) -> [Vec<u8>; 5] {
-    places(house).map(|(at, bytes)| house.memory.look(at, bytes))
+fn contents(cluster: &TestCluster) -> [Vec<u8>; 5] {
+    places(cluster).map(|(at, bytes)| cluster.memory.look(at, bytes))
 }
 
 /// What every place holds before the commit, and after it.
@@ -166,9 +168,9 @@ struct Ends {
 }
 
 impl Ends {
-    fn view(&self, house: &House) -> View {
+    fn view(&self, cluster: &TestCluster) -> View {
         let mut shares = [Share::Nothing; 5];
-        let now = contents(house);
+        let now = contents(cluster);
         for (place, share) in shares.iter_mut().enumerate() {
             *share = match &now[place] {
                 now if *now == self.after[place] => Share::All,
@@ -178,9 +180,9 @@ impl Ends {
         }
         let [log, other_log, body, other_body, line] = shares;
         let own = thread_of(CLIENT);
-        let owners = house.owners();
+        let owners = cluster.owners();
         let is_set = |place: &&u64| {
-            let head = house.memory.look(record(**place), 8);
+            let head = cluster.memory.look(record(**place), 8);
             let head = Head::of_word(u64::from_le_bytes(*head.first_chunk().unwrap()));
             matches!(head, Head::Free(stamp) if stamp.thread == own)
         };
@@ -198,73 +200,73 @@ impl Ends {
 type MembershipEvent = Rc<Cell<Option<Result<bool, Abort>>>>;
 
 /// Moves half of the money; whether there was something to write.
-async fn move_half(hand: &mut Hand) -> Result<bool, Abort> {
-    let snapshot = hand.run(hand.session.begin()?).await?;
-    hand.session.saw(&snapshot);
-    let from = hand.read(&snapshot, record(RECORDS[0])).await?;
-    let to = hand.read(&snapshot, record(RECORDS[1])).await?;
+async fn move_half(handle: &mut ClientHandle) -> Result<bool, Abort> {
+    let snapshot = handle.run(handle.session.begin()?).await?;
+    handle.session.saw(&snapshot);
+    let from = handle.read(&snapshot, record(RECORDS[0])).await?;
+    let to = handle.read(&snapshot, record(RECORDS[1])).await?;
     let changes = vec![change(&from, TOTAL / 2), change(&to, TOTAL / 2)];
-    let committed = hand.try_commit(&[], changes, Isolation::Snapshot).await?;
+    let committed = handle.try_commit(&[], changes, Isolation::Snapshot).await?;
     Ok(committed.is_some())
 }
 
 /// Two records with money in one, and a client that is about to move half of it.
-fn house(seed: u64) -> (House, MembershipEvent) {
+fn cluster(seed: u64) -> (TestCluster, MembershipEvent) {
     assert_eq!(SERVERS, 2);
-    let mut house = House::new(seed, THREADS, 3, MemoryOptions::default()).with_logs();
-    house.client(|mut hand| async move {
-        let snapshot = hand.begin().await;
-        let seen = hand.read(&snapshot, record(RECORDS[0])).await.unwrap();
+    let mut cluster = TestCluster::new(seed, THREADS, 3, MemoryOptions::default()).with_logs();
+    cluster.client(|mut handle| async move {
+        let snapshot = handle.begin().await;
+        let seen = handle.read(&snapshot, record(RECORDS[0])).await.unwrap();
         let changes = vec![change(&seen, TOTAL)];
-        assert!(hand.commit(&[], changes, Isolation::Snapshot).await);
+        assert!(handle.commit(&[], changes, Isolation::Snapshot).await);
     });
-    house.run();
+    cluster.run();
     let heard = MembershipEvent::default();
     let hears = Rc::clone(&heard);
-    let client = house.client(move |mut hand| async move {
-        let end = move_half(&mut hand).await;
+    let client = cluster.client(move |mut handle| async move {
+        let end = move_half(&mut handle).await;
         if let Err(Abort::Fault(_)) = end {
             // Over, if it was committing; shut out from all else.
-            let again = move_half(&mut hand).await;
+            let again = move_half(&mut handle).await;
             assert!(matches!(again, Err(Abort::Over(_) | Abort::Fault(_))));
         }
         hears.set(Some(end));
     });
     assert_eq!(client, CLIENT);
-    house.start();
-    (house, heard)
+    cluster.start();
+    (cluster, heard)
 }
 
 fn ends(seed: u64) -> Ends {
-    let (mut house, heard) = house(seed);
-    let before = contents(&house);
-    while house.step() {}
+    let (mut cluster, heard) = cluster(seed);
+    let before = contents(&cluster);
+    while cluster.step() {}
     assert_eq!(heard.get(), Some(Ok(true)));
-    let after = contents(&house);
+    let after = contents(&cluster);
     Ends { before, after }
 }
 
 /// Runs a seed until a moment comes; none if it never does.
-fn until(seed: u64, ends: &Ends, row: &Row) -> Option<(House, MembershipEvent)> {
-    let (mut house, heard) = house(seed);
+fn until(seed: u64, ends: &Ends, row: &Row) -> Option<(TestCluster, MembershipEvent)> {
+    let (mut cluster, heard) = cluster(seed);
     loop {
-        if (row.is_at)(&ends.view(&house)) {
-            return Some((house, heard));
+        if (row.is_at)(&ends.view(&cluster)) {
+            return Some((cluster, heard));
         }
-        if !house.step() {
+        if !cluster.step() {
             return None;
         }
     }
 }
 
 /// Everything is as a row says.
-fn judge(house: &mut House, row: &Row, seed: u64) {
+fn judge(cluster: &mut TestCluster, row: &Row, seed: u64) {
     let fate = row.fate;
     let name = row.name;
-    house.client(move |mut hand| async move {
-        let snapshot = hand.begin().await;
-        let from = hand.read(&snapshot, record(RECORDS[0])).await.unwrap();
-        let to = hand.read(&snapshot, record(RECORDS[1])).await.unwrap();
+    cluster.client(move |mut handle| async move {
+        let snapshot = handle.begin().await;
+        let from = handle.read(&snapshot, record(RECORDS[0])).await.unwrap();
+        let to = handle.read(&snapshot, record(RECORDS[1])).await.unwrap();
         let expected = match fate {
             Fate::Absent => (TOTAL, 0),
             Fate::Committed => (TOTAL / 2, TOTAL / 2),
@@ -272,19 +274,19 @@ fn judge(house: &mut House, row: &Row, seed: u64) {
         let found = (number(&from), number(&to));
         assert_eq!(found, expected, "{name}, seed {seed}");
     });
-    house.run();
+    cluster.run();
 }
 
 /// The records can be written as before: back to what they were.
-fn write_again(house: &mut House) {
-    house.client(move |mut hand| async move {
-        let snapshot = hand.begin().await;
-        let from = hand.read(&snapshot, record(RECORDS[0])).await.unwrap();
-        let to = hand.read(&snapshot, record(RECORDS[1])).await.unwrap();
+fn write_again(cluster: &mut TestCluster) {
+    cluster.client(move |mut handle| async move {
+        let snapshot = handle.begin().await;
+        let from = handle.read(&snapshot, record(RECORDS[0])).await.unwrap();
+        let to = handle.read(&snapshot, record(RECORDS[1])).await.unwrap();
         let changes = vec![change(&from, TOTAL), change(&to, 0)];
-        assert!(hand.commit(&[], changes, Isolation::Snapshot).await);
+        assert!(handle.commit(&[], changes, Isolation::Snapshot).await);
     });
-    house.run();
+    cluster.run();
 }
 
 #[test]
@@ -293,15 +295,15 @@ fn a_transaction_is_whole_or_absent_wherever_its_client_stops() {
     for row in &MATRIX {
         let mut met = 0;
         for (seed, ends) in (0..SEEDS).zip(&ends) {
-            let Some((mut house, heard)) = until(seed, ends, row) else {
+            let Some((mut cluster, heard)) = until(seed, ends, row) else {
                 continue;
             };
             assert_eq!(heard.get(), None, "{}, seed {seed}: too late", row.name);
-            house.fence(CLIENT);
-            house.kill(CLIENT);
-            house.recover(&[CLIENT]);
-            judge(&mut house, row, seed);
-            write_again(&mut house);
+            cluster.fence(CLIENT);
+            cluster.kill(CLIENT);
+            cluster.recover(&[CLIENT]);
+            judge(&mut cluster, row, seed);
+            write_again(&mut cluster);
             met += 1;
         }
         println!("{}: {met} of {SEEDS} seeds", row.name);
@@ -315,14 +317,14 @@ fn a_client_that_comes_back_from_the_dead_writes_nothing_and_hears_so() {
     for seed in 0..SEEDS {
         let ends = ends(seed);
         for row in &MATRIX {
-            let Some((mut house, heard)) = until(seed, &ends, row) else {
+            let Some((mut cluster, heard)) = until(seed, &ends, row) else {
                 continue;
             };
             // It lives on, and all that it has under way is still to come.
-            house.fence(CLIENT);
-            house.recover(&[CLIENT]);
-            judge(&mut house, row, seed);
-            write_again(&mut house);
+            cluster.fence(CLIENT);
+            cluster.recover(&[CLIENT]);
+            judge(&mut cluster, row, seed);
+            write_again(&mut cluster);
             let end = heard.get();
             let fenced = |server| Abort::Fault(Fault::Fenced(ServerId(server)));
             match end {
@@ -348,24 +350,24 @@ fn a_transaction_that_one_server_knows_is_whole_when_that_server_is_lost_over_it
     let mut met = 0;
     for seed in 0..SEEDS {
         let ends = ends(seed);
-        let Some((mut house, _)) = until(seed, &ends, &row) else {
+        let Some((mut cluster, _)) = until(seed, &ends, &row) else {
             continue;
         };
-        house.fence(CLIENT);
-        house.kill(CLIENT);
-        let (thread, vector) = (thread_of(CLIENT), house.vector());
-        let first = house.client(move |hand| async move {
+        cluster.fence(CLIENT);
+        cluster.kill(CLIENT);
+        let (thread, vector) = (thread_of(CLIENT), cluster.vector());
+        let first = cluster.client(move |handle| async move {
             let recover = Recover::new(thread, vector, crate::common::log(thread));
-            hand.run(recover).await.unwrap();
+            handle.run(recover).await.unwrap();
         });
-        house.start();
-        while ends.view(&house).set != 1 && house.step() {}
-        met += u32::from(ends.view(&house).set == 1);
-        house.fence(first);
-        house.kill(first);
-        house.memory.lose(ServerId(1));
-        house.recover(&[CLIENT]);
-        judge(&mut house, &row, seed);
+        cluster.start();
+        while ends.view(&cluster).set != 1 && cluster.step() {}
+        met += u32::from(ends.view(&cluster).set == 1);
+        cluster.fence(first);
+        cluster.kill(first);
+        cluster.memory.lose(ServerId(1));
+        cluster.recover(&[CLIENT]);
+        judge(&mut cluster, &row, seed);
     }
     assert!(met > 10, "only {met} seeds come by");
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use crate::common::{Carried, Hand, House, SERVERS, at, thread_of};
+use crate::common::{Carried, ClientHandle, SERVERS, TestCluster, at, thread_of};
 use manxdb_core::Random;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::{Client, Extent, FreeExtentRecord, Keyspace};
@@ -72,11 +72,11 @@ impl World {
     }
 }
 
-fn client(hand: &Hand) -> Client<Carried> {
+fn client(handle: &ClientHandle) -> Client<Carried> {
     let nothing = |layout: Layout| Extent::new(at(0, 64), layout.bytes(), 0).unwrap();
     let (records, nodes) = (nothing(RECORDS), nothing(NODES));
-    let session = hand.session.clone();
-    Client::new(hand.carrier(), session, keyspace(), records, nodes)
+    let session = handle.session.clone();
+    Client::new(handle.carrier(), session, keyspace(), records, nodes)
 }
 
 /// Gives a client what it lacks, as the owner of a place.
@@ -106,9 +106,9 @@ async fn add(client: &mut Client<Carried>, world: &World, rows: &[u32]) {
     world.rows.borrow_mut().extend(rows);
 }
 
-async fn owner(hand: Hand, world: Rc<World>, place: u64) {
-    let mut client = client(&hand);
-    let mut random = hand.random.clone();
+async fn owner(handle: ClientHandle, world: Rc<World>, place: u64) {
+    let mut client = client(&handle);
+    let mut random = handle.random.clone();
     let mut added = 0;
     while added < ROWS {
         let count = 1 + u32::try_from(random.below(4)).unwrap();
@@ -121,10 +121,10 @@ async fn owner(hand: Hand, world: Rc<World>, place: u64) {
 }
 
 /// All rows are under their own keys, those that were acknowledged among them.
-fn check(house: &mut House, world: &Rc<World>, seed: u64) {
+fn check(cluster: &mut TestCluster, world: &Rc<World>, seed: u64) {
     let acknowledged = world.rows.borrow().clone();
-    house.client(move |hand| async move {
-        let mut client = client(&hand);
+    cluster.client(move |handle| async move {
+        let mut client = client(&handle);
         let mut rows = client.begin(Isolation::Snapshot).await.unwrap();
         let mut found = BTreeMap::new();
         for (key, value) in rows.scan(Span::all()).await.unwrap() {
@@ -136,46 +136,46 @@ fn check(house: &mut House, world: &Rc<World>, seed: u64) {
         let is_there = |row: &u32| found.contains_key(row);
         assert!(acknowledged.iter().all(is_there), "seed {seed}: {found:?}");
     });
-    while house.step() {}
-    house.run();
+    while cluster.step() {}
+    cluster.run();
 }
 
 /// Owners add rows while some of them die, and others have their places then; the rooms that it took.
 fn heirs(seed: u64, deaths: u64, mutant: Option<Mutant>) -> u64 {
-    let house = House::new(seed, THREADS, 0, MemoryOptions::default());
-    let mut house = house.with_logs().unwatched().with(mutant);
+    let cluster = TestCluster::new(seed, THREADS, 0, MemoryOptions::default());
+    let mut cluster = cluster.with_logs().unwatched().with(mutant);
     let world = Rc::<World>::default();
     let mut owners = Vec::new();
-    let begin = |house: &mut House, place| {
+    let begin = |cluster: &mut TestCluster, place| {
         world.at_work.set(world.at_work.get() + 1);
         let world = Rc::clone(&world);
-        house.client(move |hand| owner(hand, world, place))
+        cluster.client(move |handle| owner(handle, world, place))
     };
     for place in 0..PLACES {
-        owners.push(begin(&mut house, place));
+        owners.push(begin(&mut cluster, place));
     }
-    house.start();
+    cluster.start();
     let mut random = Random::stream(seed, &[7]);
     for _ in 0..deaths {
         for _ in 0..random.below(600) {
-            house.step();
+            cluster.step();
         }
         if world.at_work.get() < PLACES {
             break; // somebody has come to its end
         }
         let place = random.below(PLACES);
         let dead = owners[usize::try_from(place).unwrap()];
-        house.kill(dead);
-        let is_done = house.go_on_for(dead);
-        while !is_done.get() && house.step() {}
+        cluster.kill(dead);
+        let is_done = cluster.go_on_for(dead);
+        while !is_done.get() && cluster.step() {}
         world.at_work.set(world.at_work.get() - 1);
-        let next = begin(&mut house, place);
-        house.begin(next);
+        let next = begin(&mut cluster, place);
+        cluster.begin(next);
         owners[usize::try_from(place).unwrap()] = next;
     }
-    while house.step() {}
+    while cluster.step() {}
     assert_eq!(world.at_work.get(), 0, "seed {seed}: somebody waits");
-    check(&mut house, &world, seed);
+    check(&mut cluster, &world, seed);
     world.rooms.get()
 }
 
@@ -209,13 +209,13 @@ fn a_client_that_uses_what_is_in_the_free_extent_record_is_found() {
 fn whoever_stops_at_any_step_the_next_one_uses_nothing_that_was_used() {
     let mut stopped = 0;
     for stop in 0.. {
-        let house = House::new(stop, THREADS, 0, MemoryOptions::default());
-        let mut house = house.with_logs().unwatched();
+        let cluster = TestCluster::new(stop, THREADS, 0, MemoryOptions::default());
+        let mut cluster = cluster.with_logs().unwatched();
         let world = Rc::<World>::default();
         world.at_work.set(1);
         let of_first = Rc::clone(&world);
-        let first = house.client(move |hand| async move {
-            let mut client = client(&hand);
+        let first = cluster.client(move |handle| async move {
+            let mut client = client(&handle);
             for rows in [2, 3] {
                 // The second time nothing is left of what was drawn.
                 let (records, _) = client.left();
@@ -225,24 +225,24 @@ fn whoever_stops_at_any_step_the_next_one_uses_nothing_that_was_used() {
             }
             of_first.at_work.set(0);
         });
-        house.start();
+        cluster.start();
         for _ in 0..stop {
-            house.step();
+            cluster.step();
         }
         let is_over = world.at_work.get() == 0;
-        house.kill(first);
-        house.recovered(thread_of(first));
+        cluster.kill(first);
+        cluster.recovered(thread_of(first));
         let of_next = Rc::clone(&world);
-        house.client(move |hand| async move {
-            let mut client = client(&hand);
+        cluster.client(move |handle| async move {
+            let mut client = client(&handle);
             for _ in 0..20 {
                 make_room(&mut client, &of_next, 0, 4).await;
                 let rows: Vec<u32> = (0..4).map(|_| of_next.next()).collect();
                 add(&mut client, &of_next, &rows).await;
             }
         });
-        house.run();
-        check(&mut house, &world, stop);
+        cluster.run();
+        check(&mut cluster, &world, stop);
         assert!(world.rooms.get() <= 3, "{stop}: {}", world.rooms.get());
         stopped = stop;
         if is_over {

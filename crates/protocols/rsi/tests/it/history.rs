@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use crate::common::{Hand, House, can_be_tried_again, record, value};
+use crate::common::{ClientHandle, TestCluster, can_be_tried_again, record, value};
 use manxdb_checker::versions::{
     Anomaly, History, Level, Outcome, Read, Transaction, Verdict, Version, Write, check,
 };
@@ -50,7 +50,12 @@ fn number(seen: &Seen) -> u64 {
 }
 
 /// A transaction as far as its reads, which may be all that comes of it.
-fn begun(hand: &Hand, snapshot: &Snapshot, seen: &[(u64, Seen)], name: u64) -> Transaction {
+fn begun(
+    handle: &ClientHandle,
+    snapshot: &Snapshot,
+    seen: &[(u64, Seen)],
+    name: u64,
+) -> Transaction {
     let numbers = (0..THREADS).filter_map(ThreadId::new);
     let numbers = numbers.map(|thread| (u64::from(thread.number()), snapshot.of(thread)));
     let read = |(key, seen): &(u64, Seen)| Read {
@@ -60,7 +65,7 @@ fn begun(hand: &Hand, snapshot: &Snapshot, seen: &[(u64, Seen)], name: u64) -> T
     };
     Transaction {
         name,
-        session: u64::from(hand.thread.number()),
+        session: u64::from(handle.thread.number()),
         outcome: Outcome::Failed,
         version: None,
         snapshot: numbers.collect(),
@@ -70,24 +75,24 @@ fn begun(hand: &Hand, snapshot: &Snapshot, seen: &[(u64, Seen)], name: u64) -> T
 }
 
 /// Runs transactions on records drawn by the client, and notes all that it sees.
-async fn work(mut hand: Hand, isolation: Isolation, notes: Notes) {
+async fn work(mut handle: ClientHandle, isolation: Isolation, notes: Notes) {
     for time in 0..TIMES {
-        let snapshot = hand.begin().await;
-        let count = 1 + hand.random.below(3);
-        let first = hand.random.below(RECORDS);
-        let step = 1 + hand.random.below(RECORDS - 1);
+        let snapshot = handle.begin().await;
+        let count = 1 + handle.random.below(3);
+        let first = handle.random.below(RECORDS);
+        let step = 1 + handle.random.below(RECORDS - 1);
         let mut seen = Vec::new();
         for key in (0..count).map(|number| (first + number * step) % RECORDS) {
-            if let Ok(read) = hand.read(&snapshot, record(key)).await {
+            if let Ok(read) = handle.read(&snapshot, record(key)).await {
                 seen.push((key, read));
             }
         }
-        let name = u64::from(hand.thread.number()) * TIMES + time;
-        let mut transaction = begun(&hand, &snapshot, &seen, name);
+        let name = u64::from(handle.thread.number()) * TIMES + time;
+        let mut transaction = begun(&handle, &snapshot, &seen, name);
         let mut changes = Vec::new();
         let mut reads = Vec::new();
         for (key, read) in seen {
-            if hand.random.below(2) == 0 {
+            if handle.random.below(2) == 0 {
                 reads.push(read.into());
                 continue;
             }
@@ -99,13 +104,20 @@ async fn work(mut hand: Hand, isolation: Isolation, notes: Notes) {
             });
             changes.push(crate::common::change(&read, value));
         }
-        commit(&mut hand, (transaction, &notes), &reads, changes, isolation).await;
+        commit(
+            &mut handle,
+            (transaction, &notes),
+            &reads,
+            changes,
+            isolation,
+        )
+        .await;
     }
 }
 
 /// Commits, and notes the end; until then nobody knows it.
 async fn commit(
-    hand: &mut Hand,
+    handle: &mut ClientHandle,
     (mut transaction, notes): (Transaction, &Notes),
     reads: &[LookupResult],
     changes: Vec<Change>,
@@ -121,7 +133,7 @@ async fn commit(
     transaction.outcome = Outcome::Unknown;
     let place = notes.borrow().len();
     notes.borrow_mut().push(transaction);
-    let committed = hand.try_commit(reads, changes, isolation).await;
+    let committed = handle.try_commit(reads, changes, isolation).await;
     let outcome = match committed {
         Ok(_) => Outcome::Ok,
         Err(abort) if can_be_tried_again(abort) => Outcome::Failed,
@@ -155,35 +167,35 @@ impl Plan {
 
 /// Clients at work, of whom one or two may die and be recovered; then others, to the end.
 fn run(seed: u64, plan: Plan) -> Verdict {
-    let house = House::new(seed, THREADS, RECORDS, MemoryOptions::default()).with_logs();
-    let mut house = house.with(plan.mutant).unwatched();
+    let cluster = TestCluster::new(seed, THREADS, RECORDS, MemoryOptions::default()).with_logs();
+    let mut cluster = cluster.with(plan.mutant).unwatched();
     let notes = Notes::default();
     let isolation = plan.isolation;
-    let wave = |house: &mut House| {
+    let wave = |cluster: &mut TestCluster| {
         let mut wave = Vec::new();
         for _ in 0..CLIENTS {
             let notes = Rc::clone(&notes);
-            wave.push(house.client(move |hand| work(hand, isolation, notes)));
+            wave.push(cluster.client(move |handle| work(handle, isolation, notes)));
         }
         wave
     };
-    let clients = wave(&mut house);
+    let clients = wave(&mut cluster);
     if plan.dies {
         let mut random = Random::stream(seed, &[1]);
-        house.start();
+        cluster.start();
         let count = 1 + usize::try_from(random.below(2)).unwrap();
         for client in &clients[..count] {
             for _ in 0..random.below(EVENTS) {
-                house.step();
+                cluster.step();
             }
-            house.kill(*client);
+            cluster.kill(*client);
         }
-        while house.step() {}
-        house.recover(&clients[..count]);
-        wave(&mut house);
+        while cluster.step() {}
+        cluster.recover(&clients[..count]);
+        wave(&mut cluster);
     }
-    house.run();
-    check(&history(&house, &notes), level(isolation))
+    cluster.run();
+    check(&history(&cluster, &notes), level(isolation))
 }
 
 fn level(isolation: Isolation) -> Level {
@@ -193,9 +205,9 @@ fn level(isolation: Isolation) -> Level {
     }
 }
 
-fn history(house: &House, notes: &Notes) -> History {
+fn history(cluster: &TestCluster, notes: &Notes) -> History {
     let last = |key| {
-        let head = house.memory.look(record(key), 8);
+        let head = cluster.memory.look(record(key), 8);
         let head = Head::of_word(u64::from_le_bytes(*head.first_chunk().unwrap()));
         let Head::Free(stamp) = head else {
             panic!("record {key} is locked: {head:?}");

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use crate::common::{House, change, number, record};
+use crate::common::{TestCluster, change, number, record};
 use manxdb_rsi::Isolation;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_sim::memory::MemoryOptions;
@@ -32,34 +32,34 @@ fn is_found(scenario: Scenario, mutant: Option<Mutant>, options: MemoryOptions) 
 fn increments(seed: u64, mutant: Option<Mutant>, options: MemoryOptions) {
     const CLIENTS: u16 = 4;
     const TIMES: u64 = 8;
-    let mut house = House::new(seed, CLIENTS + 1, 2, options).with(mutant);
+    let mut cluster = TestCluster::new(seed, CLIENTS + 1, 2, options).with(mutant);
     for _ in 0..CLIENTS {
-        house.client(|mut hand| async move {
+        cluster.client(|mut handle| async move {
             for _ in 0..TIMES {
                 loop {
-                    let snapshot = hand.begin().await;
-                    let place = hand.random.below(2);
-                    let Ok(seen) = hand.read(&snapshot, record(place)).await else {
+                    let snapshot = handle.begin().await;
+                    let place = handle.random.below(2);
+                    let Ok(seen) = handle.read(&snapshot, record(place)).await else {
                         continue;
                     };
                     let changes = vec![change(&seen, number(&seen) + 1)];
-                    if hand.commit(&[], changes, Isolation::Snapshot).await {
+                    if handle.commit(&[], changes, Isolation::Snapshot).await {
                         break;
                     }
                 }
             }
         });
     }
-    house.run();
-    house.client(move |mut hand| async move {
-        let snapshot = hand.begin().await;
+    cluster.run();
+    cluster.client(move |mut handle| async move {
+        let snapshot = handle.begin().await;
         let mut sum = 0;
         for place in 0..2 {
-            sum += number(&hand.read(&snapshot, record(place)).await.unwrap());
+            sum += number(&handle.read(&snapshot, record(place)).await.unwrap());
         }
         assert_eq!(sum, u64::from(CLIENTS) * TIMES, "seed {seed}");
     });
-    house.run();
+    cluster.run();
 }
 
 #[test]
@@ -86,42 +86,42 @@ fn a_fabric_that_unlocks_before_it_has_written_is_found() {
 fn transfers(seed: u64, mutant: Option<Mutant>, options: MemoryOptions) {
     const ACCOUNTS: u64 = 4;
     const TOTAL: u64 = 1_000;
-    let mut house = House::new(seed, 6, ACCOUNTS, options).with(mutant);
-    house.client(|mut hand| async move {
-        let snapshot = hand.begin().await;
-        let seen = hand.read(&snapshot, record(0)).await.unwrap();
+    let mut cluster = TestCluster::new(seed, 6, ACCOUNTS, options).with(mutant);
+    cluster.client(|mut handle| async move {
+        let snapshot = handle.begin().await;
+        let seen = handle.read(&snapshot, record(0)).await.unwrap();
         let changes = vec![change(&seen, TOTAL)];
-        assert!(hand.commit(&[], changes, Isolation::Snapshot).await);
+        assert!(handle.commit(&[], changes, Isolation::Snapshot).await);
     });
-    house.run();
+    cluster.run();
     for _ in 0..3 {
-        house.client(|mut hand| async move {
+        cluster.client(|mut handle| async move {
             for _ in 0..10 {
-                let snapshot = hand.begin().await;
-                let from = hand.random.below(ACCOUNTS);
-                let to = (from + 1 + hand.random.below(ACCOUNTS - 1)) % ACCOUNTS;
-                let from = hand.read(&snapshot, record(from)).await;
-                let to = hand.read(&snapshot, record(to)).await;
+                let snapshot = handle.begin().await;
+                let from = handle.random.below(ACCOUNTS);
+                let to = (from + 1 + handle.random.below(ACCOUNTS - 1)) % ACCOUNTS;
+                let from = handle.read(&snapshot, record(from)).await;
+                let to = handle.read(&snapshot, record(to)).await;
                 let (Ok(from), Ok(to)) = (from, to) else {
                     continue;
                 };
-                let amount = hand.random.below(number(&from) + 1);
+                let amount = handle.random.below(number(&from) + 1);
                 let changes = vec![
                     change(&from, number(&from) - amount),
                     change(&to, number(&to) + amount),
                 ];
-                hand.commit(&[], changes, Isolation::Snapshot).await;
+                handle.commit(&[], changes, Isolation::Snapshot).await;
             }
         });
     }
     for _ in 0..2 {
-        house.client(move |mut hand| async move {
+        cluster.client(move |mut handle| async move {
             for _ in 0..15 {
-                let snapshot = hand.begin().await;
+                let snapshot = handle.begin().await;
                 let mut sum = 0;
                 let mut is_whole = true;
                 for place in 0..ACCOUNTS {
-                    match hand.read(&snapshot, record(place)).await {
+                    match handle.read(&snapshot, record(place)).await {
                         Ok(seen) => sum += number(&seen),
                         Err(_) => is_whole = false,
                     }
@@ -130,7 +130,7 @@ fn transfers(seed: u64, mutant: Option<Mutant>, options: MemoryOptions) {
             }
         });
     }
-    house.run();
+    cluster.run();
 }
 
 #[test]
@@ -152,21 +152,21 @@ fn a_read_of_the_newest_version_is_found() {
 
 /// One counts, another copies what it sees of the count; whoever sees the copy sees the count.
 fn copies(seed: u64, mutant: Option<Mutant>, options: MemoryOptions) {
-    let mut house = House::new(seed, 4, 2, options).with(mutant);
-    house.client(|mut hand| async move {
+    let mut cluster = TestCluster::new(seed, 4, 2, options).with(mutant);
+    cluster.client(|mut handle| async move {
         for _ in 0..60 {
-            let snapshot = hand.begin().await;
-            let seen = hand.read(&snapshot, record(0)).await.unwrap();
+            let snapshot = handle.begin().await;
+            let seen = handle.read(&snapshot, record(0)).await.unwrap();
             let changes = vec![change(&seen, number(&seen) + 1)];
-            assert!(hand.commit(&[], changes, Isolation::Snapshot).await);
+            assert!(handle.commit(&[], changes, Isolation::Snapshot).await);
         }
     });
     for _ in 0..2 {
-        house.client(move |mut hand| async move {
+        cluster.client(move |mut handle| async move {
             for _ in 0..60 {
-                let snapshot = hand.begin().await;
-                let copy = hand.read(&snapshot, record(1)).await;
-                let count = hand.read(&snapshot, record(0)).await;
+                let snapshot = handle.begin().await;
+                let copy = handle.read(&snapshot, record(1)).await;
+                let count = handle.read(&snapshot, record(0)).await;
                 if let (Ok(copy), Ok(count)) = (copy, count) {
                     let (copy, count) = (number(&copy), number(&count));
                     assert!(copy <= count, "seed {seed}: copy {copy} of count {count}");
@@ -175,18 +175,18 @@ fn copies(seed: u64, mutant: Option<Mutant>, options: MemoryOptions) {
         });
     }
     // Its line of the vector is far from the first one's: they are read at different times.
-    house.client(|mut hand| async move {
+    cluster.client(|mut handle| async move {
         for _ in 0..60 {
-            let snapshot = hand.begin().await;
-            let Ok(count) = hand.read(&snapshot, record(0)).await else {
+            let snapshot = handle.begin().await;
+            let Ok(count) = handle.read(&snapshot, record(0)).await else {
                 continue;
             };
-            let copy = hand.read(&snapshot, record(1)).await.unwrap();
+            let copy = handle.read(&snapshot, record(1)).await.unwrap();
             let changes = vec![change(&copy, number(&count))];
-            assert!(hand.commit(&[], changes, Isolation::Snapshot).await);
+            assert!(handle.commit(&[], changes, Isolation::Snapshot).await);
         }
     });
-    house.run();
+    cluster.run();
 }
 
 #[test]
@@ -205,31 +205,31 @@ fn doctors(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> u32 {
     let nobody = Rc::<Cell<u32>>::default();
     for round in 0..8 {
         let options = MemoryOptions::default();
-        let mut house = House::new(seed * 100 + round, 3, 2, options).with(mutant);
+        let mut cluster = TestCluster::new(seed * 100 + round, 3, 2, options).with(mutant);
         // 0, as at the beginning: on call. 1: away.
         for me in 0..2 {
-            house.client(move |mut hand| async move {
-                let snapshot = hand.begin().await;
-                let own = hand.read(&snapshot, record(me)).await.unwrap();
-                let other = hand.read(&snapshot, record(1 - me)).await.unwrap();
+            cluster.client(move |mut handle| async move {
+                let snapshot = handle.begin().await;
+                let own = handle.read(&snapshot, record(me)).await.unwrap();
+                let other = handle.read(&snapshot, record(1 - me)).await.unwrap();
                 if number(&other) == 0 {
                     let changes = vec![change(&own, 1)];
                     let reads = [own.into(), other.into()];
-                    hand.commit(&reads, changes, isolation).await;
+                    handle.commit(&reads, changes, isolation).await;
                 }
             });
         }
-        house.run();
+        cluster.run();
         let count = Rc::clone(&nobody);
-        house.client(move |mut hand| async move {
-            let snapshot = hand.begin().await;
+        cluster.client(move |mut handle| async move {
+            let snapshot = handle.begin().await;
             let mut away = 0;
             for place in 0..2 {
-                away += number(&hand.read(&snapshot, record(place)).await.unwrap());
+                away += number(&handle.read(&snapshot, record(place)).await.unwrap());
             }
             count.set(count.get() + u32::from(away == 2));
         });
-        house.run();
+        cluster.run();
     }
     nobody.get()
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use crate::common::{Hand, House, at, value};
+use crate::common::{ClientHandle, TestCluster, at, value};
 use manxdb_core::Random;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
@@ -62,25 +62,32 @@ fn key(number: u64) -> Vec<u8> {
     format!("key {number}").into_bytes()
 }
 
-async fn find(hand: &Hand, snapshot: &Snapshot, number: u64) -> Result<LookupResult, Abort> {
-    let find = hand.session.find(snapshot, &table(), &key(number)).unwrap();
-    hand.run(find).await
+async fn find(
+    handle: &ClientHandle,
+    snapshot: &Snapshot,
+    number: u64,
+) -> Result<LookupResult, Abort> {
+    let find = handle
+        .session
+        .find(snapshot, &table(), &key(number))
+        .unwrap();
+    handle.run(find).await
 }
 
 /// Inserts a record; whether it did, or none if it is to be tried again. What was looked for and
 /// not there is relied on, if it is to be serializable.
 async fn insert(
-    hand: &mut Hand,
+    handle: &mut ClientHandle,
     extent: &Extent,
     (snapshot, number, to): (&Snapshot, u64, u64),
     reads: &[LookupResult],
     isolation: Isolation,
 ) -> Option<bool> {
-    let seen = match find(hand, snapshot, number).await {
+    let seen = match find(handle, snapshot, number).await {
         Ok(LookupResult::Record(seen)) => seen,
         Ok(LookupResult::Nothing(absence)) => {
-            let add = hand.session.add(snapshot, absence, extent.room());
-            let added = hand.run(add).await.ok()?;
+            let add = handle.session.add(snapshot, absence, extent.room());
+            let added = handle.run(add).await.ok()?;
             extent
                 .records
                 .set(extent.records.get() + u64::from(added.took_record));
@@ -96,20 +103,23 @@ async fn insert(
     }
     let value = Some(value(to));
     let changes = vec![Change { seen, value }];
-    hand.commit(reads, changes, isolation).await.then_some(true)
+    handle
+        .commit(reads, changes, isolation)
+        .await
+        .then_some(true)
 }
 
 /// Tries to insert a record so many times, until it or another is there; whether it is this one.
 async fn insert_at_last(
-    hand: &mut Hand,
+    handle: &mut ClientHandle,
     extent: &Extent,
     (number, to): (u64, u64),
     tries: u32,
 ) -> bool {
     for _ in 0..tries {
-        let snapshot = hand.begin().await;
+        let snapshot = handle.begin().await;
         let what = (&snapshot, number, to);
-        if let Some(done) = insert(hand, extent, what, &[], Isolation::Snapshot).await {
+        if let Some(done) = insert(handle, extent, what, &[], Isolation::Snapshot).await {
             return done;
         }
     }
@@ -120,29 +130,29 @@ async fn insert_at_last(
 fn races(seed: u64, mutant: Option<Mutant>) {
     const CLIENTS: u64 = 4;
     const KEYS: u64 = 20;
-    let mut house = House::new(seed, 8, 0, MemoryOptions::default()).with(mutant);
+    let mut cluster = TestCluster::new(seed, 8, 0, MemoryOptions::default()).with(mutant);
     let winners = Rc::<RefCell<BTreeMap<u64, u64>>>::default();
     for client in 1..=CLIENTS {
         let winners = Rc::clone(&winners);
-        house.client(move |mut hand| async move {
+        cluster.client(move |mut handle| async move {
             let extent = Extent::new(client);
-            let first = hand.random.below(3);
+            let first = handle.random.below(3);
             for number in 0..KEYS {
                 let number = (first + number) % KEYS;
-                if insert_at_last(&mut hand, &extent, (number, client), u32::MAX).await {
+                if insert_at_last(&mut handle, &extent, (number, client), u32::MAX).await {
                     let former = winners.borrow_mut().insert(number, client);
                     assert_eq!(former, None, "seed {seed}: two inserted {number}");
                 }
             }
         });
     }
-    house.run();
+    cluster.run();
     let winners = winners.borrow().clone();
     assert_eq!(winners.len() as u64, KEYS);
-    house.client(move |mut hand| async move {
-        let snapshot = hand.begin().await;
+    cluster.client(move |mut handle| async move {
+        let snapshot = handle.begin().await;
         for (number, winner) in winners {
-            let LookupResult::Record(seen) = find(&hand, &snapshot, number).await.unwrap() else {
+            let LookupResult::Record(seen) = find(&handle, &snapshot, number).await.unwrap() else {
                 panic!("seed {seed}: {number} is gone");
             };
             assert_eq!(
@@ -151,10 +161,10 @@ fn races(seed: u64, mutant: Option<Mutant>) {
                 "seed {seed}: {number}"
             );
         }
-        let nothing = find(&hand, &snapshot, KEYS).await.unwrap();
+        let nothing = find(&handle, &snapshot, KEYS).await.unwrap();
         assert!(matches!(nothing, LookupResult::Nothing(_)));
     });
-    house.run();
+    cluster.run();
 }
 
 #[test]
@@ -175,48 +185,48 @@ fn who_does_not_look_whose_entry_it_is_is_found() {
 /// Returns how many locks the dead one had left.
 fn dying_inserters(seed: u64) -> u32 {
     const KEYS: u64 = 8;
-    let mut house = House::new(seed, 8, 0, MemoryOptions::default()).with_logs();
+    let mut cluster = TestCluster::new(seed, 8, 0, MemoryOptions::default()).with_logs();
     let known = Rc::<RefCell<BTreeMap<u64, u64>>>::default();
-    let inserts = |house: &mut House, client: u64| {
+    let inserts = |cluster: &mut TestCluster, client: u64| {
         let known = Rc::clone(&known);
-        house.client(move |mut hand| async move {
+        cluster.client(move |mut handle| async move {
             let extent = Extent::new(client);
             for number in 0..KEYS {
-                if insert_at_last(&mut hand, &extent, (number, client), 20).await {
+                if insert_at_last(&mut handle, &extent, (number, client), 20).await {
                     known.borrow_mut().insert(number, client);
                 }
             }
         })
     };
-    let dead = inserts(&mut house, 1);
-    inserts(&mut house, 2);
-    house.start();
+    let dead = inserts(&mut cluster, 1);
+    inserts(&mut cluster, 2);
+    cluster.start();
     for _ in 0..Random::stream(seed, &[3]).below(600) {
-        house.step();
+        cluster.step();
     }
-    house.kill(dead);
-    while house.step() {}
-    let last = house.recovered(ThreadId::FIRST);
+    cluster.kill(dead);
+    while cluster.step() {}
+    let last = cluster.recovered(ThreadId::FIRST);
     // Whoever writes such a record takes its lock over; here they are looked for.
     let locks = Rc::<Cell<u32>>::default();
     let count = Rc::clone(&locks);
-    house.client(move |hand| async move {
+    cluster.client(move |handle| async move {
         for (client, number) in (1..=2).flat_map(|client| (0..KEYS).map(move |n| (client, n))) {
             let extent = Extent::new(client);
             extent.records.set(number);
             let at = extent.room().record.address();
-            let is_released = hand.run(Release::new(at, LAYOUT, last)).await.unwrap();
+            let is_released = handle.run(Release::new(at, LAYOUT, last)).await.unwrap();
             count.set(count.get() + u32::from(is_released));
         }
     });
-    house.run();
-    inserts(&mut house, 3);
-    house.run();
+    cluster.run();
+    inserts(&mut cluster, 3);
+    cluster.run();
     let known = known.borrow().clone();
-    house.client(move |mut hand| async move {
-        let snapshot = hand.begin().await;
+    cluster.client(move |mut handle| async move {
+        let snapshot = handle.begin().await;
         for number in 0..KEYS {
-            let LookupResult::Record(seen) = find(&hand, &snapshot, number).await.unwrap() else {
+            let LookupResult::Record(seen) = find(&handle, &snapshot, number).await.unwrap() else {
                 panic!("seed {seed}: {number} is gone");
             };
             // The dead one may have committed what it did not hear of.
@@ -228,7 +238,7 @@ fn dying_inserters(seed: u64) -> u32 {
             );
         }
     });
-    house.run();
+    cluster.run();
     locks.get()
 }
 
@@ -240,33 +250,33 @@ fn keys_are_inserted_once_when_clients_die_over_them() {
 
 /// Each of two inserts its key if the other's is not there. Returns how often both are.
 fn phantoms(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> u32 {
-    let mut house = House::new(seed, 4, 0, MemoryOptions::default()).with(mutant);
+    let mut cluster = TestCluster::new(seed, 4, 0, MemoryOptions::default()).with(mutant);
     for me in 0..2 {
-        house.client(move |mut hand| async move {
+        cluster.client(move |mut handle| async move {
             let extent = Extent::new(me + 1);
-            let snapshot = hand.begin().await;
-            let other = find(&hand, &snapshot, 1 - me).await.unwrap();
+            let snapshot = handle.begin().await;
+            let other = find(&handle, &snapshot, 1 - me).await.unwrap();
             let is_there = matches!(&other, LookupResult::Record(seen) if seen.value().is_some());
             if !is_there {
                 let what = (&snapshot, me, 1);
-                insert(&mut hand, &extent, what, &[other], isolation).await;
+                insert(&mut handle, &extent, what, &[other], isolation).await;
             }
         });
     }
-    house.run();
+    cluster.run();
     let both = Rc::<Cell<u32>>::default();
     let count = Rc::clone(&both);
-    house.client(move |mut hand| async move {
-        let snapshot = hand.begin().await;
+    cluster.client(move |mut handle| async move {
+        let snapshot = handle.begin().await;
         let mut there = 0;
         for number in 0..2 {
-            let found = find(&hand, &snapshot, number).await.unwrap();
+            let found = find(&handle, &snapshot, number).await.unwrap();
             there +=
                 u32::from(matches!(found, LookupResult::Record(seen) if seen.value().is_some()));
         }
         count.set(u32::from(there == 2));
     });
-    house.run();
+    cluster.run();
     both.get()
 }
 
@@ -290,11 +300,11 @@ fn absences_that_are_not_looked_at_again_are_found() {
 
 #[test]
 fn a_key_that_is_too_long_is_refused() {
-    let mut house = House::new(1, 2, 0, MemoryOptions::default());
-    house.client(|mut hand| async move {
-        let snapshot = hand.begin().await;
-        let found = hand.session.find(&snapshot, &table(), &[7; 17]);
+    let mut cluster = TestCluster::new(1, 2, 0, MemoryOptions::default());
+    cluster.client(|mut handle| async move {
+        let snapshot = handle.begin().await;
+        let found = handle.session.find(&snapshot, &table(), &[7; 17]);
         assert_eq!(found.err(), Some(Abort::KeyTooLong(16, 17)));
     });
-    house.run();
+    cluster.run();
 }

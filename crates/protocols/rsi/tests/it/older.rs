@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use crate::common::{Hand, House, LAYOUT, SERVERS, can_be_tried_again, value};
+use crate::common::{ClientHandle, LAYOUT, SERVERS, TestCluster, can_be_tried_again, value};
 use manxdb_core::Random;
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::mutants::Mutant;
@@ -61,18 +61,19 @@ fn change(seen: &Seen, to: u64) -> Change {
     }
 }
 
-async fn read(hand: &Hand, snapshot: &Snapshot, number: u64) -> Result<Seen, Abort> {
-    hand.run(hand.session.read(snapshot, account(number), KEPT))
+async fn read(handle: &ClientHandle, snapshot: &Snapshot, number: u64) -> Result<Seen, Abort> {
+    handle
+        .run(handle.session.read(snapshot, account(number), KEPT))
         .await
 }
 
-async fn move_money(mut hand: Hand, moves: u64, progress: Rc<Cell<u64>>) {
+async fn move_money(mut handle: ClientHandle, moves: u64, progress: Rc<Cell<u64>>) {
     for _ in 0..moves {
-        let snapshot = hand.begin().await;
-        let from = hand.random.below(ACCOUNTS);
-        let to = (from + 1 + hand.random.below(ACCOUNTS - 1)) % ACCOUNTS;
-        let from = read(&hand, &snapshot, from).await;
-        let to = read(&hand, &snapshot, to).await;
+        let snapshot = handle.begin().await;
+        let from = handle.random.below(ACCOUNTS);
+        let to = (from + 1 + handle.random.below(ACCOUNTS - 1)) % ACCOUNTS;
+        let from = read(&handle, &snapshot, from).await;
+        let to = read(&handle, &snapshot, to).await;
         let (from, to) = match (from, to) {
             (Ok(from), Ok(to)) => (from, to),
             (Err(abort), _) | (_, Err(abort)) => {
@@ -80,29 +81,29 @@ async fn move_money(mut hand: Hand, moves: u64, progress: Rc<Cell<u64>>) {
                 continue;
             }
         };
-        let amount = hand.random.below(number(&from) + 1);
+        let amount = handle.random.below(number(&from) + 1);
         let (left, right) = (number(&from) - amount, number(&to) + amount);
         let changes = vec![change(&from, left), change(&to, right)];
-        hand.commit(&[], changes, Isolation::Snapshot).await;
+        handle.commit(&[], changes, Isolation::Snapshot).await;
         progress.set(progress.get() + 1);
     }
 }
 
 /// Reads all accounts under one snapshot, while others write them again and again between two
 /// reads; together they always have all the money.
-async fn add_up(mut hand: Hand, seed: u64, progress: Rc<Cell<u64>>, counts: Rc<Counts>) {
+async fn add_up(mut handle: ClientHandle, seed: u64, progress: Rc<Cell<u64>>, counts: Rc<Counts>) {
     for _ in 0..6 {
-        let snapshot = hand.begin().await;
+        let snapshot = handle.begin().await;
         let mut sum = Some(0);
         for number_of in 0..ACCOUNTS {
-            let until = progress.get() + hand.random.below(8);
+            let until = progress.get() + handle.random.below(8);
             let mut waited = 0;
             while progress.get() < until && waited < 100 {
-                let again = hand.begin().await; // something else, meanwhile
+                let again = handle.begin().await; // something else, meanwhile
                 assert!(again.includes(&snapshot));
                 waited += 1;
             }
-            match read(&hand, &snapshot, number_of).await {
+            match read(&handle, &snapshot, number_of).await {
                 Ok(seen) => sum = sum.map(|sum| sum + number(&seen)),
                 Err(Abort::SnapshotTooOld(_)) => sum = None,
                 Err(abort) => panic!("seed {seed}: {abort}"),
@@ -122,47 +123,48 @@ async fn add_up(mut hand: Hand, seed: u64, progress: Rc<Cell<u64>>, counts: Rc<C
 /// something was gone. No versions: nothing is kept.
 fn slow_readers(seed: u64, versions: u64, deaths: u64, mutant: Option<Mutant>) -> (u32, u32) {
     let threads = u16::try_from(1 + WRITERS + READERS + deaths + 1).unwrap();
-    let mut house = House::new(seed, threads, 0, MemoryOptions::default()).with_logs();
-    house.client(|mut hand| async move {
+    let mut cluster = TestCluster::new(seed, threads, 0, MemoryOptions::default()).with_logs();
+    cluster.client(|mut handle| async move {
         let fresh = |number| Seen::fresh(account(number), KEPT);
         let money = |number| if number == 0 { TOTAL } else { 0 };
         let changes = (0..ACCOUNTS).map(|number| change(&fresh(number), money(number)));
         assert!(
-            hand.commit(&[], changes.collect(), Isolation::Snapshot)
+            handle
+                .commit(&[], changes.collect(), Isolation::Snapshot)
                 .await
         );
     });
-    house.run();
-    let mut house = house.with(mutant);
+    cluster.run();
+    let mut cluster = cluster.with(mutant);
     let progress = Rc::<Cell<u64>>::default();
     let counts = Rc::<Counts>::default();
     for writer in 0..WRITERS {
         let progress = Rc::clone(&progress);
-        house.client(move |mut hand| {
+        cluster.client(move |mut handle| {
             if versions > 0 {
-                hand.session = hand.session.clone().with_overflow(ring(writer, versions));
+                handle.session = handle.session.clone().with_overflow(ring(writer, versions));
             }
-            move_money(hand, MOVES, progress)
+            move_money(handle, MOVES, progress)
         });
     }
     for _ in 0..READERS {
         let (progress, counts) = (Rc::clone(&progress), Rc::clone(&counts));
-        house.client(move |hand| add_up(hand, seed, progress, counts));
+        cluster.client(move |handle| add_up(handle, seed, progress, counts));
     }
-    house.start();
+    cluster.start();
     let mut random = Random::stream(seed, &[9]);
     for writer in 0..deaths {
         for _ in 0..random.below(400) {
-            house.step();
+            cluster.step();
         }
         let dead = 2 + writer;
-        house.kill(dead);
+        cluster.kill(dead);
         for _ in 0..random.below(40) {
-            house.step();
+            cluster.step();
         }
-        house.go_on_for(dead);
+        cluster.go_on_for(dead);
     }
-    while house.step() {}
+    while cluster.step() {}
     (counts.whole.get(), counts.too_old.get())
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use crate::common::{Carried, Hand, House, absence_is_relied_on, at};
+use crate::common::{Carried, ClientHandle, TestCluster, absence_is_relied_on, at};
 use manxdb_core::Random;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::{Client, Extent, Keyspace, Transaction};
@@ -31,15 +31,15 @@ fn keyspace() -> Keyspace {
     crate::common::keyspace(NODES, RECORDS)
 }
 
-/// A client of the house with memory of its own.
-fn client(hand: &Hand) -> Client<Carried> {
-    let number = u64::from(hand.thread.number());
-    let server = hand.thread.number() % 2;
+/// A client of the cluster with memory of its own.
+fn client(handle: &ClientHandle) -> Client<Carried> {
+    let number = u64::from(handle.thread.number());
+    let server = handle.thread.number() % 2;
     let base = (128 << 10) + number * (64 << 10);
     let records = Extent::new(at(server, base), RECORDS.bytes(), 100).unwrap();
     let nodes = Extent::new(at(server, base + records.bytes()), NODES.bytes(), 50).unwrap();
-    let session = hand.session.clone();
-    Client::new(hand.carrier(), session, keyspace(), records, nodes)
+    let session = handle.session.clone();
+    Client::new(handle.carrier(), session, keyspace(), records, nodes)
 }
 
 fn key(number: u64) -> Vec<u8> {
@@ -110,9 +110,9 @@ async fn live(rows: &mut Transaction<'_, Carried>, model: &mut Model, random: &m
 #[test]
 fn transactions_read_what_a_model_has() {
     for seed in 0..SEEDS {
-        let mut house = House::new(seed, 4, 0, MemoryOptions::default());
-        house.client(move |hand| async move {
-            let (mut client, mut random) = (client(&hand), hand.random.clone());
+        let mut cluster = TestCluster::new(seed, 4, 0, MemoryOptions::default());
+        cluster.client(move |handle| async move {
+            let (mut client, mut random) = (client(&handle), handle.random.clone());
             let mut model = Model::new();
             for _ in 0..25 {
                 let isolation = [Isolation::Snapshot, Isolation::Serializable];
@@ -129,7 +129,7 @@ fn transactions_read_what_a_model_has() {
             let all = rows.scan(whole(false)).await.unwrap();
             assert_eq!(all, model.into_iter().collect::<Vec<_>>(), "seed {seed}");
         });
-        house.run();
+        cluster.run();
     }
 }
 
@@ -181,19 +181,21 @@ async fn transfer(client: &mut Client<Carried>, random: &mut Random, isolation: 
 /// Several move money at the same time. Returns how many transfers there were.
 fn bank(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> u32 {
     let options = MemoryOptions::default();
-    let mut house = House::new(seed, 8, 0, options).with(mutant).with_logs();
-    house.client(|hand| async move {
-        let mut client = client(&hand);
+    let mut cluster = TestCluster::new(seed, 8, 0, options)
+        .with(mutant)
+        .with_logs();
+    cluster.client(|handle| async move {
+        let mut client = client(&handle);
         let mut rows = client.begin(Isolation::Snapshot).await.unwrap();
         rows.write(key(0), Some(MONEY.to_le_bytes().to_vec()));
         rows.commit().await.unwrap();
     });
-    house.run();
+    cluster.run();
     let done = Rc::<Cell<u32>>::default();
     for _ in 0..4 {
         let done = Rc::clone(&done);
-        house.client(move |hand| async move {
-            let (mut client, mut random) = (client(&hand), hand.random.clone());
+        cluster.client(move |handle| async move {
+            let (mut client, mut random) = (client(&handle), handle.random.clone());
             for _ in 0..15 {
                 if transfer(&mut client, &mut random, isolation).await {
                     done.set(done.get() + 1);
@@ -201,15 +203,15 @@ fn bank(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> u32 {
             }
         });
     }
-    house.run();
-    house.client(|hand| async move {
-        let mut client = client(&hand);
+    cluster.run();
+    cluster.client(|handle| async move {
+        let mut client = client(&handle);
         let mut rows = client.begin(Isolation::Snapshot).await.unwrap();
         let all = rows.scan(whole(false)).await.unwrap();
         let sum: u64 = all.iter().map(|(_, value)| amount(value)).sum();
         assert_eq!(sum, MONEY, "money came or went");
     });
-    house.run();
+    cluster.run();
     done.get()
 }
 
@@ -239,12 +241,12 @@ fn money_that_comes_or_goes_is_found() {
 /// Two want the last client slot of a row of client slots, and look whether anybody has one; returns whether both
 /// got one.
 fn both_sit(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> bool {
-    let mut house = House::new(seed, 4, 0, MemoryOptions::default()).with(mutant);
+    let mut cluster = TestCluster::new(seed, 4, 0, MemoryOptions::default()).with(mutant);
     let in_slot = Rc::<Cell<u32>>::default();
     for number in 0..2 {
         let in_slot = Rc::clone(&in_slot);
-        house.client(move |hand| async move {
-            let mut client = client(&hand);
+        cluster.client(move |handle| async move {
+            let mut client = client(&handle);
             // Each may be in the way of the other, until one is faster.
             while in_slot.get() == 0 {
                 let mut rows = client.begin(isolation).await.unwrap();
@@ -260,7 +262,7 @@ fn both_sit(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> bool {
             }
         });
     }
-    house.run();
+    cluster.run();
     assert!(in_slot.get() > 0, "seed {seed}: nobody sits");
     in_slot.get() == 2
 }
@@ -272,9 +274,9 @@ fn what_was_not_there_is_relied_on() {
 
 #[test]
 fn what_does_not_fit_is_refused_and_nothing_is_written() {
-    let mut house = House::new(1, 2, 0, MemoryOptions::default());
-    house.client(|hand| async move {
-        let mut client = client(&hand);
+    let mut cluster = TestCluster::new(1, 2, 0, MemoryOptions::default());
+    cluster.client(|handle| async move {
+        let mut client = client(&handle);
         let refusals = [
             (key(1), vec![0; 41], "holds 40 bytes, not 41"),
             (vec![b'k'; 200], vec![1], "keys have at most"),
@@ -304,5 +306,5 @@ fn what_does_not_fit_is_refused_and_nothing_is_written() {
         let all = rows.scan(whole(false)).await.unwrap();
         assert_eq!(all.len() as u64, wrote);
     });
-    house.run();
+    cluster.run();
 }

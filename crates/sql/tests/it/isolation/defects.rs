@@ -1,4 +1,4 @@
-//! The local path with a defect, as if the rooms above had forgotten to ask for something.
+//! The local path with a defect, as if the layers above had forgotten to ask for something.
 
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use super::super::server::{Link, Server, free_port};
 use super::super::trial::Work;
 use super::trial::{Compactions, Outcome, Shares, Trial};
 use crate::lab::fill::run::{Place, Pool};
-use crate::lab::fill::trial::{Mode, Seat, Shape, Storage, Trial as Fill};
+use crate::lab::fill::trial::{Mode, Placement, Shape, Storage, Trial as Fill};
 use crate::lab::fill::{Group, Quotas, shape};
 
 /// Compactions that take longer hang.
@@ -39,7 +39,7 @@ pub fn run(trial: &Trial) -> Result<Outcome, String> {
     let admin = free_port().map_err(|error| format!("no free port: {error}"))?;
     let mut flags = flags(trial, admin);
     if let Some(pool) = &pool {
-        flags.extend(pool.flags(&pooled, &place, &seat(trial, |shares| shares.server)));
+        flags.extend(pool.flags(&pooled, &place, &placement(trial, |shares| shares.server)));
     }
     let group = trial.shares.map(|shares| shares.server);
     let group = group.and_then(|cpus| Group::make(quotas, "server", cpus));
@@ -87,7 +87,7 @@ fn pool_of(trial: &Trial) -> Fill {
     Fill {
         mode: Mode::Manxdb,
         databases: Vec::new(),
-        workers: vec![seat(trial, |shares| shares.worker)],
+        workers: vec![placement(trial, |shares| shares.worker)],
         delay_ms: 0,
         storage: Storage::Directory,
         shape: Shape {
@@ -98,9 +98,9 @@ fn pool_of(trial: &Trial) -> Fill {
     }
 }
 
-fn seat(trial: &Trial, share: fn(&Shares) -> f64) -> Seat {
+fn placement(trial: &Trial, share: fn(&Shares) -> f64) -> Placement {
     let cpus = trial.shares.as_ref().map_or(1.0, share);
-    Seat { cpus, zone: 0 }
+    Placement { cpus, zone: 0 }
 }
 
 fn flags(trial: &Trial, admin: u16) -> Vec<String> {

@@ -28,20 +28,20 @@ const PAUSE: u64 = 20_000;
 
 /// Between a client's program and the memory.
 #[derive(Default)]
-struct Desk {
+struct Mailbox {
     asked: Option<(Vec<Operation>, u32)>,
     answered: Option<Vec<OperationOutcome>>,
 }
 
-/// A client's hand on the memory.
-pub struct Hand {
+/// A client's handle on the memory.
+pub struct ClientHandle {
     pub thread: ThreadId,
     pub session: Session,
     pub random: Random,
-    desk: Rc<RefCell<Desk>>,
+    mailbox: Rc<RefCell<Mailbox>>,
 }
 
-impl Hand {
+impl ClientHandle {
     /// Carries a piece of work out.
     pub async fn run<W: Machine>(&self, mut work: W) -> W::Output {
         let mut step = work.step(Vec::new());
@@ -51,8 +51,8 @@ impl Hand {
                 Step::Post(operations) => (operations, 0),
                 Step::Backoff(operations, torn) => (operations, torn),
             };
-            self.desk.borrow_mut().asked = Some((operations, torn));
-            let outcomes = poll_fn(|_| match self.desk.borrow_mut().answered.take() {
+            self.mailbox.borrow_mut().asked = Some((operations, torn));
+            let outcomes = poll_fn(|_| match self.mailbox.borrow_mut().answered.take() {
                 Some(outcomes) => Poll::Ready(outcomes),
                 None => Poll::Pending,
             });
@@ -62,11 +62,11 @@ impl Hand {
 
     /// The same as somebody for whom others put pieces of work together.
     pub fn carrier(&self) -> Carried {
-        Carried(Hand {
+        Carried(ClientHandle {
             thread: self.thread,
             session: self.session.clone(),
             random: self.random.clone(),
-            desk: Rc::clone(&self.desk),
+            mailbox: Rc::clone(&self.mailbox),
         })
     }
 
@@ -115,8 +115,8 @@ pub fn can_be_tried_again(abort: Abort) -> bool {
     abort.is_conflict()
 }
 
-/// A client's hand that carries work out for others.
-pub struct Carried(Hand);
+/// A client's handle that carries work out for others.
+pub struct Carried(ClientHandle);
 
 impl Carrier for Carried {
     type Error = Infallible;
@@ -164,7 +164,7 @@ pub fn record(place: u64) -> Address {
     at(server, 8192 + place / u64::from(SERVERS) * record)
 }
 
-/// Rows under keys, with the root where a house has nothing.
+/// Rows under keys, with the root where a cluster has nothing.
 pub fn keyspace(nodes: Layout, records: Layout) -> Keyspace {
     let root = RecordAddress::new(at(0, 64 << 10)).unwrap();
     let tree = Tree::new(root, nodes).unwrap();
@@ -193,7 +193,7 @@ pub fn thread_of(client: u64) -> ThreadId {
 type Program = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Memory with records, and clients that run programs on them.
-pub struct House {
+pub struct TestCluster {
     pub memory: Memory,
     vector: Vector,
     records: u64,
@@ -201,20 +201,20 @@ pub struct House {
     mutant: Option<Mutant>,
     is_logged: bool,
     is_watched: bool,
-    desks: BTreeMap<u64, Rc<RefCell<Desk>>>,
+    mailboxes: BTreeMap<u64, Rc<RefCell<Mailbox>>>,
     programs: BTreeMap<u64, Program>,
     batches: u64,
     random: Random,
 }
 
-impl House {
+impl TestCluster {
     pub fn new(seed: u64, threads: u16, records: u64, options: MemoryOptions) -> Self {
         let mut memory = Memory::new(seed, options);
         for server in 0..SERVERS {
             memory.register(ServerId(server), 1 << 20);
         }
         let base = at(0, 0);
-        let mut house = Self {
+        let mut cluster = Self {
             memory,
             vector: Vector::new(base, threads).unwrap(),
             records,
@@ -222,13 +222,13 @@ impl House {
             mutant: None,
             is_logged: false,
             is_watched: true,
-            desks: BTreeMap::new(),
+            mailboxes: BTreeMap::new(),
             programs: BTreeMap::new(),
             batches: 0,
             random: Random::stream(seed, &[0x0070_6175]),
         };
-        house.format();
-        house
+        cluster.format();
+        cluster
     }
 
     pub fn with(mut self, mutant: Option<Mutant>) -> Self {
@@ -267,26 +267,26 @@ impl House {
     }
 
     /// Adds a client with its program; its number.
-    pub fn client<F>(&mut self, program: impl FnOnce(Hand) -> F) -> u64
+    pub fn client<F>(&mut self, program: impl FnOnce(ClientHandle) -> F) -> u64
     where
         F: Future<Output = ()> + 'static,
     {
-        let number = self.desks.len() as u64 + 1;
-        let desk = Rc::<RefCell<Desk>>::default();
+        let number = self.mailboxes.len() as u64 + 1;
+        let mailbox = Rc::<RefCell<Mailbox>>::default();
         let thread = thread_of(number);
         let mut session = Session::new(thread, self.vector, 0).unwrap();
         session.mutant = self.mutant;
         if self.is_logged {
             session = session.with_log(log(thread));
         }
-        let hand = Hand {
+        let handle = ClientHandle {
             thread,
             session,
             random: Random::stream(self.seed, &[number]),
-            desk: Rc::clone(&desk),
+            mailbox: Rc::clone(&mailbox),
         };
-        self.desks.insert(number, desk);
-        self.programs.insert(number, Box::pin(program(hand)));
+        self.mailboxes.insert(number, mailbox);
+        self.programs.insert(number, Box::pin(program(handle)));
         number
     }
 
@@ -306,9 +306,9 @@ impl House {
     pub fn recovered(&mut self, thread: ThreadId) -> Stamp {
         let last = Rc::new(Cell::new(Stamp::NOTHING));
         let (closing, vector) = (Rc::clone(&last), self.vector);
-        self.client(move |hand| async move {
+        self.client(move |handle| async move {
             let recover = Recover::new(thread, vector, log(thread));
-            closing.set(hand.run(recover).await.unwrap().last);
+            closing.set(handle.run(recover).await.unwrap().last);
         });
         self.run();
         last.get()
@@ -322,12 +322,12 @@ impl House {
             let owners = self.owners();
             let own = owners.into_iter().filter(|(_, owner)| *owner == thread);
             let places: Vec<u64> = own.map(|(place, _)| place).collect();
-            self.client(move |hand| async move {
+            self.client(move |handle| async move {
                 let recover = Recover::new(thread, vector, log(thread));
-                let last = hand.run(recover).await.unwrap().last;
+                let last = handle.run(recover).await.unwrap().last;
                 for place in places {
                     let release = Release::new(record(place), LAYOUT, last);
-                    hand.run(release).await.unwrap(); // false: it is installed
+                    handle.run(release).await.unwrap(); // false: it is installed
                 }
             });
             self.run();
@@ -342,9 +342,9 @@ impl House {
         let (thread, vector) = (thread_of(dead), self.vector);
         let done = Rc::<Cell<bool>>::default();
         let is_done = Rc::clone(&done);
-        let number = self.client(move |hand| async move {
+        let number = self.client(move |handle| async move {
             let recover = Recover::new(thread, vector, log(thread));
-            hand.run(recover).await.unwrap();
+            handle.run(recover).await.unwrap();
             done.set(true);
         });
         self.poll(number);
@@ -388,7 +388,7 @@ impl House {
             return false;
         };
         if let Happened::Completed(client, completion) = happened {
-            self.desks[&client].borrow_mut().answered = Some(completion.outcomes);
+            self.mailboxes[&client].borrow_mut().answered = Some(completion.outcomes);
             self.poll(client);
         }
         if self.is_watched {
@@ -406,7 +406,7 @@ impl House {
             self.programs.remove(&client);
             return;
         }
-        let asked = self.desks[&client].borrow_mut().asked.take();
+        let asked = self.mailboxes[&client].borrow_mut().asked.take();
         let Some((operations, torn)) = asked else {
             return; // it has asked before, and waits
         };

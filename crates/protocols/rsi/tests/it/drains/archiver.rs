@@ -10,7 +10,7 @@ use manxdb_rsi::{Batch, Drain, Drained, Layout, Once, Progress, Snapshot, Survey
 
 use crate::drains::disk::{Checkpoint, Disk};
 use crate::simulated_rack::bank::{Notes, Teller};
-use crate::simulated_rack::hand::Hand;
+use crate::simulated_rack::client_handle::ClientHandle;
 
 /// Records that are copied at once.
 const PIECE: usize = 120;
@@ -61,15 +61,15 @@ struct Copying {
 }
 
 /// Writes to disk until it is told to end.
-pub async fn keep(hand: Hand, notes: Notes, cellar: Cellar) {
-    let teller = Teller::join(hand, &notes).await;
+pub async fn keep(handle: ClientHandle, notes: Notes, cellar: Cellar) {
+    let teller = Teller::join(handle, &notes).await;
     let batches = cellar.disk.borrow_mut().mend();
     let length = cellar.disk.borrow().length();
     cellar.disk.borrow_mut().sync(length);
     let base = cellar.disk.borrow().base.clone();
     let last = batches.last();
     let written = last.map_or(base, |batch| batch.cut.clone());
-    let progress = Progress::new(written.clone()).with(teller.hand.mutant);
+    let progress = Progress::new(written.clone()).with(teller.handle.mutant);
     let mut archiver = LogArchiver {
         teller,
         number: last.map_or(0, |batch| batch.number + 1),
@@ -79,22 +79,22 @@ pub async fn keep(hand: Hand, notes: Notes, cellar: Cellar) {
         cellar,
     };
     let sleep = archiver.cellar.asleep.get();
-    archiver.teller.hand.sleep(Nanos(sleep)).await;
+    archiver.teller.handle.sleep(Nanos(sleep)).await;
     while !archiver.cellar.is_over.get() {
         archiver = archiver.round().await;
         let pause = 1 + archiver.cellar.pause.get();
-        let pause = archiver.teller.hand.random.below(pause);
-        archiver.teller.hand.sleep(Nanos(pause)).await;
+        let pause = archiver.teller.handle.random.below(pause);
+        archiver.teller.handle.sleep(Nanos(pause)).await;
     }
     archiver.teller.leave().await;
 }
 
 impl LogArchiver {
     async fn round(mut self) -> Self {
-        let (hand, map) = (&self.teller.hand, &self.teller.map);
-        let logs = hand.plan.logs(map);
-        let drain = Drain::new(hand.plan.vector, logs, &self.progress);
-        match hand.run_by(map, drain.with(hand.mutant)).await {
+        let (handle, map) = (&self.teller.handle, &self.teller.map);
+        let logs = handle.plan.logs(map);
+        let drain = Drain::new(handle.plan.vector, logs, &self.progress);
+        match handle.run_by(map, drain.with(handle.mutant)).await {
             Ok(Some(Drained::Batch { cut, entries })) => {
                 let batch = Batch {
                     formation: self.cellar.disk.borrow().formation,
@@ -117,17 +117,17 @@ impl LogArchiver {
             Err(_) => return self.go_on().await,
         }
         let one_in = self.cellar.sync_one_in.get();
-        if self.teller.hand.random.below(one_in) == 0 {
+        if self.teller.handle.random.below(one_in) == 0 {
             let length = self.cellar.disk.borrow().length();
-            self.teller.hand.sleep(Nanos(50_000)).await;
+            self.teller.handle.sleep(Nanos(50_000)).await;
             self.cellar.disk.borrow_mut().sync(length);
             self.synced = self.progress.written().clone();
         }
-        let (hand, map) = (&self.teller.hand, &self.teller.map);
-        let publish = hand.plan.kept.unwrap();
+        let (handle, map) = (&self.teller.handle, &self.teller.map);
+        let publish = handle.plan.kept.unwrap();
         let synced = self.progress.synced(&self.synced);
         let publish = publish.publish(self.progress.written(), synced);
-        let said = hand.run_by(map, Once::new(vec![publish])).await;
+        let said = handle.run_by(map, Once::new(vec![publish])).await;
         if said != [OperationOutcome::Written] {
             return self.go_on().await;
         }
@@ -137,10 +137,10 @@ impl LogArchiver {
     /// It may die over it.
     async fn write(&mut self, batch: Batch) {
         let bytes = batch.encode();
-        let random = &mut self.teller.hand.random;
+        let random = &mut self.teller.handle.random;
         let half = usize::try_from(random.below(bytes.len() as u64)).unwrap();
         self.cellar.disk.borrow_mut().append(&bytes[..half]);
-        self.teller.hand.sleep(Nanos(5_000)).await;
+        self.teller.handle.sleep(Nanos(5_000)).await;
         self.cellar.disk.borrow_mut().append(&bytes[half..]);
         self.cellar.disk.borrow_mut().batches += 1;
         self.progress.wrote(batch.cut);
@@ -161,10 +161,10 @@ impl LogArchiver {
                 number: self.number,
                 records: BTreeMap::new(),
             },
-            left: self.teller.hand.plan.records(),
+            left: self.teller.handle.plan.records(),
             needs: None,
         });
-        let (hand, map) = (&self.teller.hand, &self.teller.map);
+        let (handle, map) = (&self.teller.handle, &self.teller.map);
         if let Some(needs) = &copy.needs {
             if self.synced.includes(needs) {
                 let mut disk = self.cellar.disk.borrow_mut();
@@ -178,9 +178,9 @@ impl LogArchiver {
             return self;
         }
         if copy.left.is_empty() {
-            let (plan, logs) = (&hand.plan, hand.plan.logs(map));
+            let (plan, logs) = (&handle.plan, handle.plan.logs(map));
             let survey = Survey::new(plan.vector, plan.kept.unwrap(), logs);
-            match hand.run_by(map, survey.with(hand.mutant)).await {
+            match handle.run_by(map, survey.with(handle.mutant)).await {
                 Ok(needs) => copy.needs = Some(needs),
                 Err(_) => return self.go_on().await,
             }
@@ -191,7 +191,7 @@ impl LogArchiver {
                 bytes: layout.bytes() as u64,
             };
             let reads = Once::new(piece.iter().map(read).collect());
-            let copies = hand.run_by(map, reads).await;
+            let copies = handle.run_by(map, reads).await;
             for ((at, _), outcome) in piece.into_iter().zip(copies) {
                 let OperationOutcome::Read(bytes) = outcome else {
                     return self.go_on().await; // from the beginning

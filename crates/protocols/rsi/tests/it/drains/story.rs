@@ -33,7 +33,7 @@ impl Story {
             rack.coordinator();
         }
         let (own, disk) = (Rc::clone(notes), cellar.clone());
-        let archiver = rack.program(|hand| archiver::keep(hand, own, disk));
+        let archiver = rack.program(|handle| archiver::keep(handle, own, disk));
         Self {
             rack,
             notes: Rc::clone(notes),
@@ -49,14 +49,14 @@ impl Story {
         let rack = Rack::new(seed, SLOTS, mutant);
         let mut story = Self::begin(rack, &Notes::default(), cellar, seed);
         let notes = Rc::clone(&story.notes);
-        let first = story.rack.program(|hand| bank::fill(hand, notes));
+        let first = story.rack.program(|handle| bank::fill(handle, notes));
         story.finish(&[first]);
         story
     }
 
     pub fn teller(&mut self, until: SimTime) {
         let notes = Rc::clone(&self.notes);
-        let teller = self.rack.program(|hand| bank::work(hand, notes, until));
+        let teller = self.rack.program(|handle| bank::work(handle, notes, until));
         self.tellers.push(teller);
     }
 
@@ -70,7 +70,7 @@ impl Story {
         let (notes, cellar) = (Rc::clone(&self.notes), self.cellar.clone());
         let archiver = self
             .rack
-            .program(|hand| archiver::keep(hand, notes, cellar));
+            .program(|handle| archiver::keep(handle, notes, cellar));
         self.archiver = archiver;
     }
 
@@ -89,7 +89,7 @@ impl Story {
         self.finish(&self.tellers.clone());
         self.rack.late_one_in = 0;
         let notes = Rc::clone(&self.notes);
-        let last = self.rack.program(|hand| bank::touch_all(hand, notes));
+        let last = self.rack.program(|handle| bank::touch_all(handle, notes));
         self.finish(&[last]);
         self.cellar.is_over.set(true);
         self.rack.settle(LEASE * 60);

@@ -16,7 +16,7 @@ use manxdb_sim::SimTime;
 use crate::drains::archiver::Cellar;
 use crate::drains::story::Story;
 use crate::simulated_rack::bank::{Notes, Teller};
-use crate::simulated_rack::hand::Hand;
+use crate::simulated_rack::client_handle::ClientHandle;
 use crate::simulated_rack::plan::{NODES, PLACES, ROWS, SERVERS, THREADS, each};
 use crate::simulated_rack::rack::LEASE;
 
@@ -46,7 +46,7 @@ type Diaries = Rc<RefCell<BTreeMap<u64, Diary>>>;
 
 /// Carries work out for a client of rows.
 struct Carried {
-    hand: Hand,
+    handle: ClientHandle,
     map: Arc<Map>,
 }
 
@@ -54,16 +54,20 @@ impl Carrier for Carried {
     type Error = Infallible;
 
     async fn run<W: Machine>(&mut self, work: W) -> Result<W::Output, Infallible> {
-        Ok(self.hand.run_by(&self.map, work).await)
+        Ok(self.handle.run_by(&self.map, work).await)
     }
 }
 
 /// A client with a share of the places; the root is nobody's.
-async fn client(hand: Hand, notes: &Notes, share: u64) -> (Client<Carried>, manxdb_rsi::Owner) {
+async fn client(
+    handle: ClientHandle,
+    notes: &Notes,
+    share: u64,
+) -> (Client<Carried>, manxdb_rsi::Owner) {
     let Teller {
-        hand, owner, map, ..
-    } = Teller::join(hand, notes).await;
-    let (nodes, rows) = hand.plan.tree.unwrap();
+        handle, owner, map, ..
+    } = Teller::join(handle, notes).await;
+    let (nodes, rows) = handle.plan.tree.unwrap();
     let first = 1 + share * SHARE;
     let extent = |base: manxdb_fabric::Address, layout: Layout| {
         Extent::new(base.plus(first * each(layout)), layout.bytes(), SHARE).unwrap()
@@ -73,14 +77,14 @@ async fn client(hand: Hand, notes: &Notes, share: u64) -> (Client<Carried>, manx
         records: ROWS,
     };
     let (nodes, rows) = (extent(nodes, NODES), extent(rows, ROWS));
-    let session = hand.session(owner, &map);
-    let carried = Carried { hand, map };
+    let session = handle.session(owner, &map);
+    let carried = Carried { handle, map };
     (Client::new(carried, session, keyspace, rows, nodes), owner)
 }
 
 async fn leave(mut client: Client<Carried>, owner: manxdb_rsi::Owner) {
-    let Carried { hand, map } = client.carrier_mut();
-    hand.leave(owner, map).await;
+    let Carried { handle, map } = client.carrier_mut();
+    handle.leave(owner, map).await;
 }
 
 /// Writes in one transaction; whether it is acknowledged.
@@ -95,11 +99,11 @@ async fn write(client: &mut Client<Carried>, writes: &Writes) -> Result<(), Fail
 }
 
 /// Writes until a time, or until it does not know what became of something.
-async fn work(hand: Hand, notes: Notes, diaries: Diaries, share: u64, until: SimTime) {
-    let (mut client, owner) = client(hand, &notes, share).await;
+async fn work(handle: ClientHandle, notes: Notes, diaries: Diaries, share: u64, until: SimTime) {
+    let (mut client, owner) = client(handle, &notes, share).await;
     let mut number = 0;
-    while client.carrier_mut().hand.now() < until {
-        let random = &mut client.carrier_mut().hand.random;
+    while client.carrier_mut().handle.now() < until {
+        let random = &mut client.carrier_mut().handle.random;
         let is_promised = random.below(3) == 0;
         number += 1;
         let mut writes = Writes::new();
@@ -130,9 +134,9 @@ async fn work(hand: Hand, notes: Notes, diaries: Diaries, share: u64, until: Sim
             Err(Failure::Carrier(never)) => match never {},
         }
         let wait = client.wait().filter(|_| is_promised);
-        let Carried { hand, map } = client.carrier_mut();
+        let Carried { handle, map } = client.carrier_mut();
         if let Some(wait) = wait {
-            match hand.try_by(map, wait, 400).await {
+            match handle.try_by(map, wait, 400).await {
                 Some(Ok(())) => {
                     let mut diaries = diaries.borrow_mut();
                     let diary = diaries.entry(share).or_default();
@@ -142,15 +146,15 @@ async fn work(hand: Hand, notes: Notes, diaries: Diaries, share: u64, until: Sim
                 None => {}
             }
         }
-        let pause = hand.random.below(100_000);
-        hand.sleep(Nanos(pause)).await;
+        let pause = handle.random.below(100_000);
+        handle.sleep(Nanos(pause)).await;
     }
     leave(client, owner).await;
 }
 
 /// All rows, each found under its key.
-async fn read(hand: Hand, notes: Notes, share: u64, found: Rc<RefCell<Rows>>) {
-    let (mut client, owner) = client(hand, &notes, share).await;
+async fn read(handle: ClientHandle, notes: Notes, share: u64, found: Rc<RefCell<Rows>>) {
+    let (mut client, owner) = client(handle, &notes, share).await;
     let mut rows = client.begin(Isolation::Snapshot).await.unwrap();
     let page = rows.scan(Span::all()).await.unwrap();
     assert!(page.windows(2).all(|pair| pair[0].0 < pair[1].0));
@@ -202,7 +206,7 @@ fn judge(diaries: &Diaries, found: &Rows, seed: u64) -> (u64, u64) {
 impl Story {
     fn rows(&mut self, diaries: &Diaries, share: u64, until: SimTime) {
         let (notes, diaries) = (Rc::clone(&self.notes), Rc::clone(diaries));
-        let program = |hand| work(hand, notes, diaries, share, until);
+        let program = |handle| work(handle, notes, diaries, share, until);
         let client = self.rack.program(program);
         self.tellers.push(client);
     }
@@ -211,7 +215,7 @@ impl Story {
     fn check(&mut self, diaries: &Diaries, share: u64) -> (u64, u64) {
         let (notes, found) = (Rc::clone(&self.notes), Rc::<RefCell<Rows>>::default());
         let rows = Rc::clone(&found);
-        let reader = self.rack.program(|hand| read(hand, notes, share, rows));
+        let reader = self.rack.program(|handle| read(handle, notes, share, rows));
         self.finish(&[reader]);
         let rows = found.borrow();
         judge(diaries, &rows, self.seed)

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use manxdb_sim::memory::MemoryOptions;
 
-use crate::common::House;
+use crate::common::TestCluster;
 use crate::entering::{SMALL, Tally, client, read, write};
 
 const SEEDS: u64 = 40;
@@ -36,15 +36,15 @@ fn same(client: u64, turn: u64) -> Vec<u64> {
 
 /// What all have done: transactions that were begun, commits that were begun, round trips.
 fn crowd(seed: u64, keys: Keys) -> (u64, u64, u64) {
-    let mut house = House::new(seed, 8, 0, MemoryOptions::default()).with_logs();
+    let mut cluster = TestCluster::new(seed, 8, 0, MemoryOptions::default()).with_logs();
     let written = Rc::<RefCell<BTreeSet<u64>>>::default();
     let tallies = Rc::<RefCell<Vec<Rc<Tally>>>>::default();
     let begun = Rc::<RefCell<u64>>::default();
     for number in 0..CLIENTS {
         let (written, tallies) = (Rc::clone(&written), Rc::clone(&tallies));
         let begun = Rc::clone(&begun);
-        house.client(move |hand| async move {
-            let (mut client, tally) = client(&hand, SMALL);
+        cluster.client(move |handle| async move {
+            let (mut client, tally) = client(&handle, SMALL);
             tallies.borrow_mut().push(tally);
             for turn in 0..TRANSACTIONS {
                 loop {
@@ -58,13 +58,13 @@ fn crowd(seed: u64, keys: Keys) -> (u64, u64, u64) {
             }
         });
     }
-    house.run();
+    cluster.run();
     let all: Vec<u64> = written.borrow().iter().copied().collect();
-    house.client(move |hand| async move {
-        let (mut client, _) = client(&hand, SMALL);
+    cluster.client(move |handle| async move {
+        let (mut client, _) = client(&handle, SMALL);
         assert_eq!(read(&mut client).await, all, "seed {seed}");
     });
-    house.run();
+    cluster.run();
     let tallies = tallies.borrow();
     let sum = |of: fn(&Tally) -> u64| tallies.iter().map(|tally| of(tally)).sum();
     let commits = sum(|tally| tally.commits.get());

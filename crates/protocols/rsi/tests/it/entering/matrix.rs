@@ -13,7 +13,7 @@ use manxdb_fabric::Address;
 use manxdb_rsi::{Head, Isolation, Layout, RecordAddress, Snapshot, Span};
 use manxdb_sim::memory::MemoryOptions;
 
-use crate::common::{self, Hand, House, thread_of};
+use crate::common::{self, ClientHandle, TestCluster, thread_of};
 use crate::entering::{RECORDS, SMALL, at, client, extents, key, keyspace, read, write};
 
 const SEEDS: u64 = 40;
@@ -124,22 +124,23 @@ fn all() -> Vec<(Address, Layout)> {
         .collect()
 }
 
-fn bodies(house: &House, all: &[(Address, Layout)]) -> Vec<Vec<u8>> {
-    let body =
-        |(at, layout): &(Address, Layout)| house.memory.look(at.plus(8), layout.bytes() as u64 - 8);
+fn bodies(cluster: &TestCluster, all: &[(Address, Layout)]) -> Vec<Vec<u8>> {
+    let body = |(at, layout): &(Address, Layout)| {
+        cluster.memory.look(at.plus(8), layout.bytes() as u64 - 8)
+    };
     all.iter().map(body).collect()
 }
 
 /// The two logs, and the line of the vector.
-fn others(house: &House) -> [Vec<u8>; 3] {
+fn others(cluster: &TestCluster) -> [Vec<u8>; 3] {
     let thread = thread_of(CLIENT);
     let log = |server| {
         let place = common::log_place(thread, server);
-        house.memory.look(place, common::LOG_BYTES)
+        cluster.memory.look(place, common::LOG_BYTES)
     };
-    let line = house.vector().bytes() / u64::from(THREADS);
+    let line = cluster.vector().bytes() / u64::from(THREADS);
     let own = at(0, line * u64::from(thread.number()));
-    [log(0), log(1), house.memory.look(own, line)]
+    [log(0), log(1), cluster.memory.look(own, line)]
 }
 
 /// What every place holds before and after.
@@ -162,12 +163,12 @@ fn share([before, after]: [&Vec<u8>; 2], now: &Vec<u8>) -> Share {
 
 impl Ends {
     fn of(seed: u64, way: Way) -> Self {
-        let (mut house, is_over) = house(seed, way);
+        let (mut cluster, is_over) = cluster(seed, way);
         let all = all();
-        let (before, first) = (bodies(&house, &all), others(&house));
-        while house.step() {}
+        let (before, first) = (bodies(&cluster, &all), others(&cluster));
+        while cluster.step() {}
         assert!(is_over.get());
-        let (after, last) = (bodies(&house, &all), others(&house));
+        let (after, last) = (bodies(&cluster, &all), others(&cluster));
         let changed = (0..all.len()).filter(|one| before[*one] != after[*one]);
         let changed: Vec<usize> = changed.collect();
         let of = |all: &[Vec<u8>]| changed.iter().map(|one| all[*one].clone()).collect();
@@ -184,15 +185,15 @@ impl Ends {
         ends
     }
 
-    fn view(&self, house: &House) -> View {
-        let now = bodies(house, &self.all);
+    fn view(&self, cluster: &TestCluster) -> View {
+        let now = bodies(cluster, &self.all);
         let [before, after] = &self.bodies;
         let pairs = before.iter().zip(after).zip(&now);
         let bodies = pairs.map(|((before, after), now)| share([before, after], now));
-        let others = others(house);
+        let others = others(cluster);
         let other = |one: usize| share([&self.others[0][one], &self.others[1][one]], &others[one]);
         let head = |(at, _): &(Address, Layout)| {
-            let word = house.memory.look(*at, 8).try_into().unwrap();
+            let word = cluster.memory.look(*at, 8).try_into().unwrap();
             Head::of_word(u64::from_le_bytes(word))
         };
         let own = thread_of(CLIENT);
@@ -212,20 +213,20 @@ impl Ends {
 }
 
 /// A tree of two levels, and a client that is about to enter keys; whether it has come to its end.
-fn house(seed: u64, way: Way) -> (House, Rc<Cell<bool>>) {
+fn cluster(seed: u64, way: Way) -> (TestCluster, Rc<Cell<bool>>) {
     let options = MemoryOptions::default();
-    let mut house = House::new(seed, THREADS, 0, options).with_logs();
-    house.client(|hand| async move {
-        let (mut client, _) = client(&hand, SMALL);
+    let mut cluster = TestCluster::new(seed, THREADS, 0, options).with_logs();
+    cluster.client(|handle| async move {
+        let (mut client, _) = client(&handle, SMALL);
         for some in old().chunks(20) {
             write(&mut client, some.iter().copied()).await.unwrap();
         }
     });
-    house.run();
+    cluster.run();
     let is_over = Rc::<Cell<bool>>::default();
     let ends = Rc::clone(&is_over);
-    house.client(move |hand| async move {
-        let (mut client, tally) = client(&hand, SMALL);
+    cluster.client(move |handle| async move {
+        let (mut client, tally) = client(&handle, SMALL);
         let mut rows = match way {
             Way::Together => client.begin(Isolation::Snapshot).await.unwrap(),
             Way::Apart => client.begin_at(Snapshot::empty(THREADS), Isolation::Snapshot),
@@ -242,8 +243,8 @@ fn house(seed: u64, way: Way) -> (House, Rc<Cell<bool>>) {
         assert_eq!(tally.commits.get(), 1);
         ends.set(true);
     });
-    house.start();
-    (house, is_over)
+    cluster.start();
+    (cluster, is_over)
 }
 
 /// Runs a seed until a moment comes; none if it never does.
@@ -252,25 +253,25 @@ fn until(
     way: Way,
     ends: &Ends,
     is_at: fn(&View) -> bool,
-) -> Option<(House, Rc<Cell<bool>>)> {
-    let (mut house, is_over) = house(seed, way);
+) -> Option<(TestCluster, Rc<Cell<bool>>)> {
+    let (mut cluster, is_over) = cluster(seed, way);
     loop {
-        if is_at(&ends.view(&house)) {
-            return Some((house, is_over));
+        if is_at(&ends.view(&cluster)) {
+            return Some((cluster, is_over));
         }
-        if !house.step() {
+        if !cluster.step() {
             return None;
         }
     }
 }
 
 /// Keys that the tree has, with places of their own.
-async fn keys(hand: &mut Hand) -> Vec<Vec<u8>> {
-    let snapshot = hand.begin().await;
-    let scan = hand
+async fn keys(handle: &mut ClientHandle) -> Vec<Vec<u8>> {
+    let snapshot = handle.begin().await;
+    let scan = handle
         .session
         .scan(&snapshot, keyspace(SMALL).tree, Span::all(), None);
-    let entries = hand.run(scan).await.unwrap().entries;
+    let entries = handle.run(scan).await.unwrap().entries;
     let mut places: Vec<RecordAddress> = entries.iter().map(|(_, place)| *place).collect();
     places.sort();
     assert!(places.is_sorted_by(|a, b| a < b), "two keys share a record");
@@ -278,8 +279,8 @@ async fn keys(hand: &mut Hand) -> Vec<Vec<u8>> {
 }
 
 /// All of the keys are there or none, with rows or without, and all can be written.
-fn judge(house: &mut House, seed: u64, way: Way, (name, is_there, _): Row) {
-    house.client(move |mut hand| async move {
+fn judge(cluster: &mut TestCluster, seed: u64, way: Way, (name, is_there, _): Row) {
+    cluster.client(move |mut handle| async move {
         let mut expected = old();
         if is_there {
             expected.extend(NEW);
@@ -291,8 +292,8 @@ fn judge(house: &mut House, seed: u64, way: Way, (name, is_there, _): Row) {
             old()
         };
         let expected: Vec<_> = expected.into_iter().map(key).collect();
-        assert_eq!(keys(&mut hand).await, expected, "{name}, seed {seed}");
-        let (mut client, _) = client(&hand, SMALL);
+        assert_eq!(keys(&mut handle).await, expected, "{name}, seed {seed}");
+        let (mut client, _) = client(&handle, SMALL);
         assert_eq!(read(&mut client).await, rows, "{name}, seed {seed}");
         let some = [NEW.as_slice(), &[105, 303]].concat();
         write(&mut client, some.iter().copied()).await.unwrap();
@@ -300,7 +301,7 @@ fn judge(house: &mut House, seed: u64, way: Way, (name, is_there, _): Row) {
         expected.sort_unstable();
         assert_eq!(read(&mut client).await, expected, "{name}, seed {seed}");
     });
-    house.run();
+    cluster.run();
 }
 
 fn all_or_none(way: Way) {
@@ -308,14 +309,14 @@ fn all_or_none(way: Way) {
     for row in MATRIX {
         let mut met = 0;
         for (seed, ends) in (0..SEEDS).zip(&ends) {
-            let Some((mut house, is_over)) = until(seed, way, ends, row.2) else {
+            let Some((mut cluster, is_over)) = until(seed, way, ends, row.2) else {
                 continue;
             };
             assert!(!is_over.get(), "{}, seed {seed}: too late", row.0);
-            house.fence(CLIENT);
-            house.kill(CLIENT);
-            house.recover(&[CLIENT]);
-            judge(&mut house, seed, way, row);
+            cluster.fence(CLIENT);
+            cluster.kill(CLIENT);
+            cluster.recover(&[CLIENT]);
+            judge(&mut cluster, seed, way, row);
             met += 1;
         }
         println!("{}: {met} of {SEEDS} seeds", row.0);

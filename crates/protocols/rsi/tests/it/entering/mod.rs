@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::rc::Rc;
 
-use crate::common::{Carried, Hand, House, at};
+use crate::common::{Carried, ClientHandle, TestCluster, at};
 use manxdb_fabric::OperationOutcome;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::{Client, Extent, Failure, Keyspace};
@@ -95,12 +95,12 @@ fn extents(thread: u16, nodes: Layout) -> (Extent, Extent) {
     (records, nodes)
 }
 
-/// A client of the house with memory of its own.
-fn client(hand: &Hand, nodes: Layout) -> (Client<Counted>, Rc<Tally>) {
+/// A client of the cluster with memory of its own.
+fn client(handle: &ClientHandle, nodes: Layout) -> (Client<Counted>, Rc<Tally>) {
     let tally = Rc::<Tally>::default();
-    let carrier = Counted(hand.carrier(), Rc::clone(&tally));
-    let (records, rooms) = extents(hand.thread.number(), nodes);
-    let session = hand.session.clone();
+    let carrier = Counted(handle.carrier(), Rc::clone(&tally));
+    let (records, rooms) = extents(handle.thread.number(), nodes);
+    let session = handle.session.clone();
     let client = Client::new(carrier, session, keyspace(nodes), records, rooms);
     (client, tally)
 }
@@ -143,13 +143,13 @@ enum Meanwhile {
 
 /// Commits and round trips of a transaction that writes so many new rows, in the same leaf.
 fn what_it_takes(count: u64, meanwhile: Meanwhile, mutant: Option<Mutant>) -> (u64, u64) {
-    let mut house = House::new(1, 4, 0, MemoryOptions::default())
+    let mut cluster = TestCluster::new(1, 4, 0, MemoryOptions::default())
         .with_logs()
         .with(mutant);
     let took = Rc::<Cell<(u64, u64)>>::default();
     let noted = Rc::clone(&took);
-    house.client(move |hand| async move {
-        let (mut client, tally) = client(&hand, LARGE);
+    cluster.client(move |handle| async move {
+        let (mut client, tally) = client(&handle, LARGE);
         write(&mut client, [1_000, 2_000]).await.unwrap();
         let (snapshot, mut others) = (client.snapshot().await.unwrap(), vec![2_000]);
         if meanwhile == Meanwhile::Entered {
@@ -169,7 +169,7 @@ fn what_it_takes(count: u64, meanwhile: Meanwhile, mutant: Option<Mutant>) -> (u
         assert_eq!(read(&mut client).await, [rows, others].concat());
         assert_eq!(client.left().0, left);
     });
-    house.run();
+    cluster.run();
     took.get()
 }
 
@@ -205,9 +205,9 @@ fn records_that_are_given_away_twice_are_found() {
 
 #[test]
 fn keys_that_no_log_has_room_for_together_are_entered_in_several_commits() {
-    let mut house = House::new(1, 4, 0, MemoryOptions::default()).with_logs();
-    house.client(|hand| async move {
-        let (mut client, _) = client(&hand, SMALL);
+    let mut cluster = TestCluster::new(1, 4, 0, MemoryOptions::default()).with_logs();
+    cluster.client(|handle| async move {
+        let (mut client, _) = client(&handle, SMALL);
         // The first ones lie side by side; then one goes into each of many leaves, which are split.
         let mut before = 0;
         for (turn, least, most) in [(0, 2, 4), (1, 2, 12), (2, 3, 12)] {
@@ -221,14 +221,14 @@ fn keys_that_no_log_has_room_for_together_are_entered_in_several_commits() {
         assert_eq!(read(&mut client).await, all);
         assert_eq!(client.left().0, 150 - 120);
     });
-    house.run();
+    cluster.run();
 }
 
 #[test]
 fn a_key_that_no_log_has_room_for_is_refused_and_takes_nothing() {
-    let mut house = House::new(1, 4, 0, MemoryOptions::default()).with_logs();
-    house.client(|hand| async move {
-        let (mut client, _) = client(&hand, HUGE);
+    let mut cluster = TestCluster::new(1, 4, 0, MemoryOptions::default()).with_logs();
+    cluster.client(|handle| async move {
+        let (mut client, _) = client(&handle, HUGE);
         // Leaves take as much of a log as they have keys.
         let write = async |client: &mut Client<Counted>, numbers: std::ops::Range<u64>| {
             let mut rows = client.begin(Isolation::Snapshot).await?;
@@ -258,5 +258,5 @@ fn a_key_that_no_log_has_room_for_is_refused_and_takes_nothing() {
         write(&mut client, 999..1_000).await.unwrap_err();
         assert_eq!(client.left(), left);
     });
-    house.run();
+    cluster.run();
 }

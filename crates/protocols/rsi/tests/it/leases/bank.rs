@@ -15,7 +15,7 @@ use manxdb_sim::SimTime;
 use manxdb_sim::memory::Memory;
 
 use crate::common::{LAYOUT, can_be_tried_again, change, log, number, record};
-use crate::leases::rack::{Hand, THREADS};
+use crate::leases::rack::{ClientHandle, THREADS};
 
 pub const ACCOUNTS: u64 = 4;
 pub const TOTAL: u64 = 1_000;
@@ -39,7 +39,7 @@ fn version(stamp: Stamp) -> Version {
 
 /// A process with a place.
 pub struct Teller {
-    pub hand: Hand,
+    pub handle: ClientHandle,
     pub owner: Owner,
     session: Session,
     notes: Notes,
@@ -47,27 +47,27 @@ pub struct Teller {
 
 impl Teller {
     /// Takes a place, as soon as there is one.
-    pub async fn join(mut hand: Hand, notes: &Notes) -> Self {
-        hand.be_a_guest().await;
+    pub async fn join(mut handle: ClientHandle, notes: &Notes) -> Self {
+        handle.be_a_guest().await;
         loop {
-            let first = u16::try_from(hand.random.below(u64::from(THREADS))).unwrap();
-            match hand
-                .run(Join::new(hand.client_slots, Chart::fixed(), first))
+            let first = u16::try_from(handle.random.below(u64::from(THREADS))).unwrap();
+            match handle
+                .run(Join::new(handle.client_slots, Chart::fixed(), first))
                 .await
             {
                 Ok(Joined { owner, .. }) => {
-                    hand.own(owner).await;
-                    let session = Session::new(owner.thread, hand.vector, owner.after).unwrap();
+                    handle.own(owner).await;
+                    let session = Session::new(owner.thread, handle.vector, owner.after).unwrap();
                     let session = session.with_log(log(owner.thread));
                     let notes = Rc::clone(notes);
                     return Self {
-                        hand,
+                        handle,
                         owner,
                         session,
                         notes,
                     };
                 }
-                Err(JoinError::Full(_)) => hand.sleep(Nanos::from_micros(20)).await,
+                Err(JoinError::Full(_)) => handle.sleep(Nanos::from_micros(20)).await,
                 Err(error) => panic!("{error}"),
             }
         }
@@ -78,9 +78,9 @@ impl Teller {
     /// # Errors
     /// Not to be tried again: the session is over.
     pub async fn move_money(&mut self) -> Result<(), Abort> {
-        let from = self.hand.random.below(ACCOUNTS);
-        let to = (from + 1 + self.hand.random.below(ACCOUNTS - 1)) % ACCOUNTS;
-        let share = 1 + self.hand.random.below(3);
+        let from = self.handle.random.below(ACCOUNTS);
+        let to = (from + 1 + self.handle.random.below(ACCOUNTS - 1)) % ACCOUNTS;
+        let share = 1 + self.handle.random.below(3);
         let values = |seen: &[u64]| {
             let amount = seen[0] / share;
             vec![seen[0] - amount, seen[1] + amount]
@@ -95,12 +95,12 @@ impl Teller {
         make: impl FnOnce(&[u64]) -> Vec<u64>,
     ) -> Result<bool, Abort> {
         let begin = self.session.begin()?;
-        let snapshot = self.hand.run(begin).await?;
+        let snapshot = self.handle.run(begin).await?;
         self.session.saw(&snapshot);
         let mut seen = Vec::new();
         for key in keys {
             let read = self.session.read(&snapshot, record(*key), LAYOUT);
-            match self.hand.run(read).await {
+            match self.handle.run(read).await {
                 Ok(read) => seen.push(read),
                 Err(abort) if can_be_tried_again(abort) => return Ok(false),
                 Err(abort) => return Err(abort),
@@ -113,7 +113,7 @@ impl Teller {
         let commit = self.session.commit(&[], changes, Isolation::Snapshot);
         let committed = match commit {
             Ok(commit) => {
-                let committed = self.hand.run(commit).await;
+                let committed = self.handle.run(commit).await;
                 self.session.ended(&committed);
                 committed
             }
@@ -161,39 +161,39 @@ impl Teller {
 }
 
 /// Moves money until a time, with one place after another; leaves the last one.
-pub async fn work(hand: Hand, notes: Notes, until: SimTime) {
-    let mut teller = Teller::join(hand, &notes).await;
-    while teller.hand.now() < until {
+pub async fn work(handle: ClientHandle, notes: Notes, until: SimTime) {
+    let mut teller = Teller::join(handle, &notes).await;
+    while teller.handle.now() < until {
         match teller.move_money().await {
             Ok(()) => {
-                let pause = teller.hand.random.below(400_000);
-                teller.hand.sleep(Nanos(pause)).await;
+                let pause = teller.handle.random.below(400_000);
+                teller.handle.sleep(Nanos(pause)).await;
             }
             Err(Abort::Fault(_)) => {
                 notes.lost.borrow_mut().push(teller.owner);
-                teller = Teller::join(teller.hand, &notes).await;
+                teller = Teller::join(teller.handle, &notes).await;
             }
             Err(abort) => panic!("{abort}"),
         }
     }
-    teller.hand.leave().await;
+    teller.handle.leave().await;
 }
 
 /// Writes every account, whoever has had a lock on it.
-pub async fn touch_all(hand: Hand, notes: Notes) {
-    let mut teller = Teller::join(hand, &notes).await;
+pub async fn touch_all(handle: ClientHandle, notes: Notes) {
+    let mut teller = Teller::join(handle, &notes).await;
     for key in 0..ACCOUNTS {
         let is_done = teller.transact(&[key], <[u64]>::to_vec).await.unwrap();
         assert!(is_done, "account {key} cannot be written");
     }
-    teller.hand.leave().await;
+    teller.handle.leave().await;
 }
 
 /// All money into the first account.
-pub async fn fill(hand: Hand, notes: Notes) {
-    let mut teller = Teller::join(hand, &notes).await;
+pub async fn fill(handle: ClientHandle, notes: Notes) {
+    let mut teller = Teller::join(handle, &notes).await;
     assert!(teller.transact(&[0], |_| vec![TOTAL]).await.unwrap());
-    teller.hand.leave().await;
+    teller.handle.leave().await;
 }
 
 /// Nothing is lost or half there, every read is its snapshot's, every number was used once.

@@ -38,11 +38,11 @@ fn open(seed: u64, plan: Plan, coordinators: u64, until: SimTime) -> (Rack, Note
     for _ in 0..coordinators {
         rack.coordinator();
     }
-    let first = rack.program(seed, |hand| bank::fill(hand, Rc::clone(&notes)));
+    let first = rack.program(seed, |handle| bank::fill(handle, Rc::clone(&notes)));
     rack.run_until(leases(1));
     assert!(!rack.is_at_work(first), "seed {seed}");
     let teller =
-        |rack: &mut Rack| rack.program(seed, |hand| bank::work(hand, Rc::clone(&notes), until));
+        |rack: &mut Rack| rack.program(seed, |handle| bank::work(handle, Rc::clone(&notes), until));
     let tellers = (0..TELLERS).map(|_| teller(&mut rack)).collect();
     (rack, notes, tellers)
 }
@@ -51,7 +51,7 @@ fn open(seed: u64, plan: Plan, coordinators: u64, until: SimTime) -> (Rack, Note
 fn close(mut rack: Rack, notes: &Notes, seed: u64) -> Rack {
     rack.settle(LEASE * 40);
     rack.late_one_in = 0;
-    let last = rack.program(seed, |hand| bank::touch_all(hand, Rc::clone(notes)));
+    let last = rack.program(seed, |handle| bank::touch_all(handle, Rc::clone(notes)));
     rack.settle(LEASE * 40);
     assert!(!rack.is_at_work(last), "seed {seed}");
     rack.watch.check_end(&rack.memory);
@@ -80,7 +80,9 @@ fn deaths(seed: u64, mutant: Option<Mutant>) -> (Rack, u64) {
             rack.kill(leader);
             rack.coordinator();
         }
-        tellers.push(rack.program(seed, |hand| bank::work(hand, Rc::clone(&notes), leases(18))));
+        tellers.push(rack.program(seed, |handle| {
+            bank::work(handle, Rc::clone(&notes), leases(18))
+        }));
     }
     (close(rack, &notes, seed), held)
 }
@@ -130,7 +132,9 @@ fn chaos(seed: u64, mutant: Option<Mutant>) -> (Rack, usize) {
         match random.below(5) {
             0 => {
                 rack.kill(tellers.remove(place));
-                tellers.push(rack.program(seed, |hand| bank::work(hand, Rc::clone(&notes), until)));
+                tellers.push(
+                    rack.program(seed, |handle| bank::work(handle, Rc::clone(&notes), until)),
+                );
             }
             1 | 2 => rack.still(tellers[place], span),
             3 => {

@@ -33,7 +33,7 @@ pub type Pid = u64;
 
 /// Between a program and the rack.
 #[derive(Default)]
-struct Desk {
+struct Mailbox {
     asked: Option<Request>,
     answered: Option<Vec<OperationOutcome>>,
     now: SimTime,
@@ -49,18 +49,18 @@ enum Request {
     Leave,
 }
 
-/// A program's hand on the rack.
-pub struct Hand {
+/// A program's handle on the rack.
+pub struct ClientHandle {
     pub random: Random,
     pub client_slots: ClientSlots,
     pub vector: Vector,
-    desk: Rc<RefCell<Desk>>,
+    mailbox: Rc<RefCell<Mailbox>>,
 }
 
-impl Hand {
+impl ClientHandle {
     async fn request(&self, request: Request) -> Vec<OperationOutcome> {
-        self.desk.borrow_mut().asked = Some(request);
-        poll_fn(|_| match self.desk.borrow_mut().answered.take() {
+        self.mailbox.borrow_mut().asked = Some(request);
+        poll_fn(|_| match self.mailbox.borrow_mut().answered.take() {
             Some(outcomes) => Poll::Ready(outcomes),
             None => Poll::Pending,
         })
@@ -98,14 +98,14 @@ impl Hand {
     }
 
     pub fn now(&self) -> SimTime {
-        self.desk.borrow().now
+        self.mailbox.borrow().now
     }
 }
 
 type Program = Pin<Box<dyn Future<Output = ()>>>;
 
 enum Role {
-    Program(Rc<RefCell<Desk>>, Program),
+    Program(Rc<RefCell<Mailbox>>, Program),
     RecoveryCoordinator(Box<RecoveryCoordinator>),
     /// It has come to its end.
     Nothing,
@@ -214,18 +214,18 @@ impl Rack {
     }
 
     /// A process with a program.
-    pub fn program<F>(&mut self, seed: u64, program: impl FnOnce(Hand) -> F) -> Pid
+    pub fn program<F>(&mut self, seed: u64, program: impl FnOnce(ClientHandle) -> F) -> Pid
     where
         F: Future<Output = ()> + 'static,
     {
-        let desk = Rc::<RefCell<Desk>>::default();
-        let hand = Hand {
+        let mailbox = Rc::<RefCell<Mailbox>>::default();
+        let handle = ClientHandle {
             random: Random::stream(seed, &[self.next_pid]),
             client_slots: self.client_slots,
             vector: self.vector,
-            desk: Rc::clone(&desk),
+            mailbox: Rc::clone(&mailbox),
         };
-        let pid = self.enter(Role::Program(desk, Box::pin(program(hand))));
+        let pid = self.enter(Role::Program(mailbox, Box::pin(program(handle))));
         self.poll(pid);
         pid
     }
@@ -375,8 +375,8 @@ impl Rack {
             return self.at(process.still_until, Alarm::Deliver(pid, outcomes));
         }
         match &process.role {
-            Role::Program(desk, _) => {
-                desk.borrow_mut().answered = Some(outcomes);
+            Role::Program(mailbox, _) => {
+                mailbox.borrow_mut().answered = Some(outcomes);
                 self.poll(pid);
             }
             Role::RecoveryCoordinator(_) if outcomes.is_empty() => {
@@ -419,16 +419,16 @@ impl Rack {
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
         };
-        let Role::Program(desk, program) = &mut process.role else {
+        let Role::Program(mailbox, program) = &mut process.role else {
             return;
         };
-        desk.borrow_mut().now = now;
+        mailbox.borrow_mut().now = now;
         let mut context = Context::from_waker(Waker::noop());
         if program.as_mut().poll(&mut context).is_ready() {
             process.role = Role::Nothing;
             return;
         }
-        let asked = desk.borrow_mut().asked.take();
+        let asked = mailbox.borrow_mut().asked.take();
         let name = process.name;
         match asked {
             Some(Request::Ask(operations, times)) => {

@@ -1,4 +1,4 @@
-//! Looks on while things happen: how places change hands, what the vector says, who is condemned.
+//! Looks on while things happen: how places change handles, what the vector says, who is condemned.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -38,12 +38,13 @@ fn open(seed: u64, mutant: Option<Mutant>, until: SimTime) -> (Rack, Notes, Vec<
     for _ in 0..3 {
         rack.coordinator();
     }
-    let first = rack.program(|hand| bank::fill(hand, Rc::clone(&notes)));
+    let first = rack.program(|handle| bank::fill(handle, Rc::clone(&notes)));
     rack.run_until(leases(1));
     assert!(!rack.is_at_work(first), "seed {seed}");
-    let teller = |rack: &mut Rack| rack.program(|hand| bank::work(hand, Rc::clone(&notes), until));
+    let teller =
+        |rack: &mut Rack| rack.program(|handle| bank::work(handle, Rc::clone(&notes), until));
     let tellers = (0..TELLERS).map(|_| teller(&mut rack)).collect();
-    rack.program(|hand| bank::visit(hand, Rc::clone(&notes), until));
+    rack.program(|handle| bank::visit(handle, Rc::clone(&notes), until));
     (rack, notes, tellers)
 }
 
@@ -51,7 +52,7 @@ fn open(seed: u64, mutant: Option<Mutant>, until: SimTime) -> (Rack, Notes, Vec<
 fn close(mut rack: Rack, notes: &Notes, seed: u64) -> Rack {
     rack.settle(LEASE * 60);
     rack.late_one_in = 0;
-    let last = rack.program(|hand| bank::touch_all(hand, Rc::clone(notes)));
+    let last = rack.program(|handle| bank::touch_all(handle, Rc::clone(notes)));
     rack.settle(LEASE * 60);
     assert!(!rack.is_at_work(last), "seed {seed}");
     rack.watch.check_end(&rack.memory);
@@ -200,7 +201,7 @@ fn chaos(seed: u64, mutant: Option<Mutant>) -> (Rack, Notes) {
         match random.below(6) {
             0 => {
                 rack.kill(tellers.remove(place));
-                tellers.push(rack.program(|hand| bank::work(hand, Rc::clone(&notes), until)));
+                tellers.push(rack.program(|handle| bank::work(handle, Rc::clone(&notes), until)));
             }
             1 => rack.still(tellers[place], span),
             2 => {

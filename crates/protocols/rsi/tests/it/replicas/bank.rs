@@ -10,8 +10,8 @@ use manxdb_rsi::{Abort, Change, Closed, Isolation, Seen, Snapshot, Stamp, Thread
 use manxdb_sim::SimTime;
 
 use crate::common::{LAYOUT, can_be_tried_again, change, number};
-use crate::replicas::hand::{Hand, RECORDS, THREADS};
-use crate::replicas::house::House;
+use crate::replicas::client_handle::{ClientHandle, RECORDS, THREADS};
+use crate::replicas::cluster::TestCluster;
 
 pub const TOTAL: u64 = 1_000;
 
@@ -42,38 +42,38 @@ fn version(stamp: Stamp) -> Version {
 }
 
 /// A client that moves money until a time.
-pub async fn work(hand: Hand, notes: Notes, until: SimTime) {
-    let mut teller = Teller { hand, notes };
-    while teller.hand.now() < until {
+pub async fn work(handle: ClientHandle, notes: Notes, until: SimTime) {
+    let mut teller = Teller { handle, notes };
+    while teller.handle.now() < until {
         teller.move_money().await;
     }
 }
 
 /// A client that does nothing but begin.
-pub async fn begin(hand: Hand, notes: Notes, until: SimTime) {
-    let mut teller = Teller { hand, notes };
-    while teller.hand.now() < until {
+pub async fn begin(handle: ClientHandle, notes: Notes, until: SimTime) {
+    let mut teller = Teller { handle, notes };
+    while teller.handle.now() < until {
         teller.begin().await;
     }
 }
 
 /// A client that writes one record again and again.
-pub async fn insist(hand: Hand, notes: Notes, until: SimTime) {
-    let mut teller = Teller { hand, notes };
-    while teller.hand.now() < until {
+pub async fn insist(handle: ClientHandle, notes: Notes, until: SimTime) {
+    let mut teller = Teller { handle, notes };
+    while teller.handle.now() < until {
         teller.transact(&[1], |seen| vec![seen[0]]).await;
     }
 }
 
 /// All money into the first record.
-pub async fn fill(hand: Hand, notes: Notes) {
-    let mut teller = Teller { hand, notes };
+pub async fn fill(handle: ClientHandle, notes: Notes) {
+    let mut teller = Teller { handle, notes };
     assert!(teller.transact(&[0], |_| vec![TOTAL]).await);
 }
 
 /// Writes every record, whoever has had a lock on it.
-pub async fn touch_all(hand: Hand, notes: Notes) {
-    let mut teller = Teller { hand, notes };
+pub async fn touch_all(handle: ClientHandle, notes: Notes) {
+    let mut teller = Teller { handle, notes };
     for key in 0..RECORDS {
         let is_done = teller.transact(&[key], <[u64]>::to_vec).await;
         assert!(is_done, "record {key} cannot be written");
@@ -81,15 +81,15 @@ pub async fn touch_all(hand: Hand, notes: Notes) {
 }
 
 pub struct Teller {
-    pub hand: Hand,
+    pub handle: ClientHandle,
     pub notes: Notes,
 }
 
 impl Teller {
     async fn move_money(&mut self) {
-        let from = self.hand.random.below(RECORDS);
-        let to = (from + 1 + self.hand.random.below(RECORDS - 1)) % RECORDS;
-        let share = 1 + self.hand.random.below(3);
+        let from = self.handle.random.below(RECORDS);
+        let to = (from + 1 + self.handle.random.below(RECORDS - 1)) % RECORDS;
+        let share = 1 + self.handle.random.below(3);
         let values = |seen: &[u64]| {
             let amount = seen[0] / share;
             vec![seen[0] - amount, seen[1] + amount]
@@ -100,24 +100,24 @@ impl Teller {
     /// A snapshot; none: the epoch is over.
     async fn begin(&mut self) -> Option<Snapshot> {
         // Every line says at least this from the beginning of an epoch on.
-        let before = self.hand.closed.borrow().clone();
-        let begun = self.hand.run(self.hand.session.begin().unwrap()).await;
+        let before = self.handle.closed.borrow().clone();
+        let begun = self.handle.run(self.handle.session.begin().unwrap()).await;
         let Ok(snapshot) = begun else {
-            self.hand.rejoin().await;
+            self.handle.rejoin().await;
             return None;
         };
         let misses = before.iter().find(|closed| !snapshot.admits(closed.by));
         assert_eq!(misses, None, "a snapshot is of before it was asked for");
-        self.hand.session.saw(&snapshot);
+        self.handle.session.saw(&snapshot);
         Some(snapshot)
     }
 
     async fn read(&mut self, snapshot: &Snapshot, at: Address) -> Option<Seen> {
-        let read = self.hand.session.read(snapshot, at, LAYOUT);
-        match self.hand.run(read).await {
+        let read = self.handle.session.read(snapshot, at, LAYOUT);
+        match self.handle.run(read).await {
             Ok(seen) => Some(seen),
             Err(Abort::Fault(_)) => {
-                self.hand.rejoin().await;
+                self.handle.rejoin().await;
                 None
             }
             Err(abort) => {
@@ -134,7 +134,7 @@ impl Teller {
         };
         let mut seen = Vec::new();
         for key in keys {
-            let at = self.hand.plan.record(*key);
+            let at = self.handle.plan.record(*key);
             let Some(one) = self.read(&snapshot, at).await else {
                 return false;
             };
@@ -144,12 +144,15 @@ impl Teller {
         let pairs = seen.iter().zip(&values);
         let changes: Vec<Change> = pairs.map(|(seen, value)| change(seen, *value)).collect();
         let place = self.note(&snapshot, keys, (&seen, &values));
-        let stamp = self.hand.session.holder();
-        let commit = self.hand.session.commit(&[], changes, Isolation::Snapshot);
+        let stamp = self.handle.session.holder();
+        let commit = self
+            .handle
+            .session
+            .commit(&[], changes, Isolation::Snapshot);
         let committed = match commit {
             Ok(commit) => {
-                let committed = self.hand.run(commit).await;
-                self.hand.session.ended(&committed);
+                let committed = self.handle.run(commit).await;
+                self.handle.session.ended(&committed);
                 committed
             }
             Err(abort) => Err(abort),
@@ -158,7 +161,7 @@ impl Teller {
             Ok(_) => true,
             Err(abort) if can_be_tried_again(abort) => false,
             Err(Abort::Fault(_)) => {
-                let closed: Closed = self.hand.rejoin().await;
+                let closed: Closed = self.handle.rejoin().await;
                 let is_there = closed.has(stamp);
                 let mut late = self.notes.late.borrow_mut();
                 late.0 += u64::from(is_there);
@@ -191,14 +194,14 @@ impl Teller {
             over: version(seen.stamp),
             value: *value,
         };
-        let owner = self.hand.owner;
+        let owner = self.handle.owner;
         let mut transactions = self.notes.transactions.borrow_mut();
         let place = transactions.len();
         transactions.push(Transaction {
             name: place as u64,
             session: u64::from(owner.thread.number()) << 48 | owner.after,
             outcome: Outcome::Unknown,
-            version: Some(version(self.hand.session.holder())),
+            version: Some(version(self.handle.session.holder())),
             snapshot: numbers.collect(),
             reads: pairs().map(read).collect(),
             writes: pairs().zip(seen.1).map(write).collect(),
@@ -208,8 +211,8 @@ impl Teller {
 }
 
 /// Nothing is lost or half there, every read is its snapshot's, all replicas say the same.
-pub fn judge(house: &House, notes: &Ledger, seed: u64) {
-    let newest = (0..RECORDS).map(|key| (key, house.newest(key)));
+pub fn judge(cluster: &TestCluster, notes: &Ledger, seed: u64) {
+    let newest = (0..RECORDS).map(|key| (key, cluster.newest(key)));
     let found: BTreeMap<u64, (Stamp, u64)> = newest.collect();
     let sum: u64 = found.values().map(|(_, value)| value).sum();
     assert_eq!(sum, TOTAL, "seed {seed}");

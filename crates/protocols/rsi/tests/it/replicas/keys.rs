@@ -15,8 +15,8 @@ use manxdb_rsi::{
 use manxdb_sim::SimTime;
 
 use crate::common::{can_be_tried_again, number, value};
-use crate::replicas::hand::{Hand, KEYED, Plan, REPLICAS, ROOMS, SERVERS, each};
-use crate::replicas::house::House;
+use crate::replicas::client_handle::{ClientHandle, KEYED, Plan, REPLICAS, ROOMS, SERVERS, each};
+use crate::replicas::cluster::TestCluster;
 
 const KEYS: u64 = 24;
 const CLIENTS: u64 = 3;
@@ -38,7 +38,7 @@ fn table(plan: &Plan) -> Table {
 }
 
 struct Counter {
-    hand: Hand,
+    handle: ClientHandle,
     notes: Rc<Notes>,
     /// Places that are its own.
     rooms: Vec<RecordAddress>,
@@ -46,16 +46,17 @@ struct Counter {
 }
 
 impl Counter {
-    fn new(hand: Hand, notes: Rc<Notes>, own: u64) -> Self {
+    fn new(handle: ClientHandle, notes: Rc<Notes>, own: u64) -> Self {
         let share = ROOMS / CLIENTS;
-        let room = |number| RecordAddress::new(hand.plan.keyed.plus(number * each(KEYED))).unwrap();
+        let room =
+            |number| RecordAddress::new(handle.plan.keyed.plus(number * each(KEYED))).unwrap();
         let bucket = |number: u64| {
-            RecordAddress::new(hand.plan.entries.plus(OVERFLOW + number * 64)).unwrap()
+            RecordAddress::new(handle.plan.entries.plus(OVERFLOW + number * 64)).unwrap()
         };
         let rooms = (own * share..(own + 1) * share).map(room).collect();
         let buckets = (own * share..(own + 1) * share).map(bucket).collect();
         Self {
-            hand,
+            handle,
             notes,
             rooms,
             buckets,
@@ -66,7 +67,7 @@ impl Counter {
     async fn after(&mut self, abort: Abort) {
         match abort {
             Abort::Fault(_) => {
-                self.hand.rejoin().await;
+                self.handle.rejoin().await;
             }
             abort => assert!(can_be_tried_again(abort), "{abort}"),
         }
@@ -74,13 +75,13 @@ impl Counter {
 
     /// Adds one under a key; none: to be tried again.
     async fn count(&mut self, key: u64) -> Result<(), Abort> {
-        let begin = self.hand.session.begin()?;
-        let snapshot = self.hand.run(begin).await?;
-        self.hand.session.saw(&snapshot);
-        let table = table(&self.hand.plan);
+        let begin = self.handle.session.begin()?;
+        let snapshot = self.handle.run(begin).await?;
+        self.handle.session.saw(&snapshot);
+        let table = table(&self.handle.plan);
         let name = key.to_le_bytes();
-        let find = self.hand.session.find(&snapshot, &table, &name)?;
-        let (seen, is_anothers) = match self.hand.run(find).await? {
+        let find = self.handle.session.find(&snapshot, &table, &name)?;
+        let (seen, is_anothers) = match self.handle.run(find).await? {
             LookupResult::Record(seen) => (seen, true),
             LookupResult::Nothing(absence) => {
                 let room = FreeSpace {
@@ -88,11 +89,11 @@ impl Counter {
                     generation: 0,
                     bucket: self.buckets[self.buckets.len() - 1],
                 };
-                let add = self.hand.session.add(&snapshot, absence, room);
+                let add = self.handle.session.add(&snapshot, absence, room);
                 // It may have come to be there, whatever is heard of it: never offered again.
                 self.rooms.pop();
                 self.buckets.pop();
-                let added = self.hand.run(add).await?;
+                let added = self.handle.run(add).await?;
                 (added.seen, !added.took_record)
             }
         };
@@ -109,16 +110,16 @@ impl Counter {
             seen,
             value: Some(value(next)),
         }];
-        let stamp = self.hand.session.holder();
+        let stamp = self.handle.session.holder();
         let commit = self
-            .hand
+            .handle
             .session
             .commit(&[], changes, Isolation::Snapshot)?;
         *self.notes.unknown.borrow_mut().entry(key).or_insert(0) += 1;
-        let committed = self.hand.run(commit).await;
-        self.hand.session.ended(&committed);
+        let committed = self.handle.run(commit).await;
+        self.handle.session.ended(&committed);
         let is_there = match committed {
-            Err(Abort::Fault(_)) => self.hand.rejoin().await.has(stamp),
+            Err(Abort::Fault(_)) => self.handle.rejoin().await.has(stamp),
             Err(_) => false,
             Ok(_) => true,
         };
@@ -135,9 +136,9 @@ impl Counter {
 
     async fn work(mut self, until: SimTime) {
         let mut next = 0;
-        while self.hand.now() < until && self.rooms.len() > 1 {
+        while self.handle.now() < until && self.rooms.len() > 1 {
             // All at about the same key.
-            let key = (next + self.hand.random.below(2)) % KEYS;
+            let key = (next + self.handle.random.below(2)) % KEYS;
             match self.count(key).await {
                 Ok(()) => next += 1,
                 Err(abort) => self.after(abort).await,
@@ -147,15 +148,15 @@ impl Counter {
 
     /// Every key has what is known of it.
     async fn judge(self, seed: u64) {
-        let begin = self.hand.session.begin().unwrap();
-        let snapshot = self.hand.run(begin).await.unwrap();
-        let table = table(&self.hand.plan);
+        let begin = self.handle.session.begin().unwrap();
+        let snapshot = self.handle.run(begin).await.unwrap();
+        let table = table(&self.handle.plan);
         for key in 0..KEYS {
             let find = self
-                .hand
+                .handle
                 .session
                 .find(&snapshot, &table, &key.to_le_bytes());
-            let found = match self.hand.run(find.unwrap()).await.unwrap() {
+            let found = match self.handle.run(find.unwrap()).await.unwrap() {
                 LookupResult::Record(seen) => number(&seen),
                 LookupResult::Nothing(_) => 0,
             };
@@ -173,43 +174,46 @@ impl Counter {
 /// Clients count, one may die, one server is lost after another; increments, and how many first
 /// ones were of a record that another client had added.
 pub fn losses(seed: u64, mutant: Option<Mutant>) -> (u64, u64) {
-    let mut house = House::new(seed, REPLICAS);
-    house.mutant = mutant;
+    let mut cluster = TestCluster::new(seed, REPLICAS);
+    cluster.mutant = mutant;
     let notes = Rc::<Notes>::default();
     let mut random = Random::stream(seed, &[9]);
-    let until = house.memory.now() + Nanos(600_000);
+    let until = cluster.memory.now() + Nanos(600_000);
     let clients: Vec<u64> = (0..CLIENTS)
-        .map(|own| house.client(|hand| Counter::new(hand, Rc::clone(&notes), own).work(until)))
+        .map(|own| {
+            cluster.client(|handle| Counter::new(handle, Rc::clone(&notes), own).work(until))
+        })
         .collect();
-    house.steps(random.below(1_000));
+    cluster.steps(random.below(1_000));
     if random.below(4) == 0 {
-        house.kill(clients[0]);
+        cluster.kill(clients[0]);
     }
     // The directory's primary more often than others.
-    let primary = house.map.regions()[usize::from(house.plan.entries.server.0 - 512)].replicas()[0];
+    let primary =
+        cluster.map.regions()[usize::from(cluster.plan.entries.server.0 - 512)].replicas()[0];
     let first = match random.below(2) {
         0 => primary.at.server,
         _ => ServerId(u16::try_from(random.below(u64::from(SERVERS))).unwrap()),
     };
-    house.lose(first, true, None);
-    let refilled = house.refill();
+    cluster.lose(first, true, None);
+    let refilled = cluster.refill();
     for _ in 0..1_500 {
-        house.step();
+        cluster.step();
     }
-    house.note(&refilled);
+    cluster.note(&refilled);
     let second = ServerId((first.0 + 1 + u16::try_from(random.below(4)).unwrap()) % SERVERS);
-    house.lose(second, true, None);
-    house.run();
-    house.client(|hand| Counter::new(hand, Rc::clone(&notes), 0).judge(seed));
-    house.run();
+    cluster.lose(second, true, None);
+    cluster.run();
+    cluster.client(|handle| Counter::new(handle, Rc::clone(&notes), 0).judge(seed));
+    cluster.run();
     (notes.increments.get(), notes.shared.get())
 }
 
 /// A client whose entry is at the primary of the directory, and at no backup.
-fn half_entered(house: &House) -> Option<u64> {
-    let replicas = house.replicas(house.plan.entries);
+fn half_entered(cluster: &TestCluster) -> Option<u64> {
+    let replicas = cluster.replicas(cluster.plan.entries);
     let word = |at: Address| {
-        let word = house.memory.look(at, 8);
+        let word = cluster.memory.look(at, 8);
         u64::from_le_bytes(*word.first_chunk().unwrap())
     };
     let half = |offset: &u64| {
@@ -220,7 +224,7 @@ fn half_entered(house: &House) -> Option<u64> {
         let place = word(replicas[0].plus(*offset)) << 16;
         // Ten bits of the server, the rest in units of a place.
         let (server, number) = (place >> 54, (place << 10) >> 26);
-        let is_record = server == u64::from(house.plan.keyed.server.0);
+        let is_record = server == u64::from(cluster.plan.keyed.server.0);
         is_record.then(|| number * 64 / each(KEYED) / (ROOMS / CLIENTS))
     };
     let offsets = (0..OVERFLOW).step_by(8);
@@ -230,28 +234,30 @@ fn half_entered(house: &House) -> Option<u64> {
 /// A client dies over an entry that is at the primary alone, which is lost while others find it;
 /// whether that came to be.
 pub fn half_an_entry(seed: u64, mutant: Option<Mutant>) -> bool {
-    let mut house = House::slow(seed, REPLICAS, 4);
-    house.mutant = mutant;
+    let mut cluster = TestCluster::slow(seed, REPLICAS, 4);
+    cluster.mutant = mutant;
     let notes = Rc::<Notes>::default();
     let mut random = Random::stream(seed, &[15]);
-    let until = house.memory.now() + Nanos(1_500_000);
+    let until = cluster.memory.now() + Nanos(1_500_000);
     let clients: Vec<u64> = (0..CLIENTS)
-        .map(|own| house.client(|hand| Counter::new(hand, Rc::clone(&notes), own).work(until)))
+        .map(|own| {
+            cluster.client(|handle| Counter::new(handle, Rc::clone(&notes), own).work(until))
+        })
         .collect();
     let wait = random.below(2_000);
-    house.steps(wait);
-    while half_entered(&house).is_none() && house.memory.now() < until {
-        house.step();
+    cluster.steps(wait);
+    while half_entered(&cluster).is_none() && cluster.memory.now() < until {
+        cluster.step();
     }
-    let half = half_entered(&house);
+    let half = half_entered(&cluster);
     if let Some(own) = half {
-        house.kill(clients[usize::try_from(own).unwrap()]);
-        house.steps(random.below(600));
+        cluster.kill(clients[usize::try_from(own).unwrap()]);
+        cluster.steps(random.below(600));
     }
-    let primary = house.replicas(house.plan.entries)[0].server;
-    house.lose(primary, true, None);
-    house.run();
-    house.client(|hand| Counter::new(hand, Rc::clone(&notes), 0).judge(seed));
-    house.run();
+    let primary = cluster.replicas(cluster.plan.entries)[0].server;
+    cluster.lose(primary, true, None);
+    cluster.run();
+    cluster.client(|handle| Counter::new(handle, Rc::clone(&notes), 0).judge(seed));
+    cluster.run();
     half.is_some()
 }

@@ -17,8 +17,8 @@
 
 mod agreement;
 mod bank;
-mod hand;
-mod house;
+mod client_handle;
+mod cluster;
 mod keys;
 mod tree;
 
@@ -27,8 +27,8 @@ use std::rc::Rc;
 
 use crate::common::{LAYOUT, change, each_is_found};
 use bank::{Notes, TOTAL};
-use hand::{REPLICAS, SERVERS};
-use house::House;
+use client_handle::{REPLICAS, SERVERS};
+use cluster::TestCluster;
 use manxdb_core::{Nanos, Random};
 use manxdb_fabric::ServerId;
 use manxdb_rsi::mutants::Mutant;
@@ -38,26 +38,26 @@ const SEEDS: u64 = 100;
 
 /// Batches and operations of one commit that writes two records in two regions.
 fn counts(replicas: usize, isolation: Isolation) -> (u64, u64) {
-    let mut house = House::new(1, replicas);
+    let mut cluster = TestCluster::new(1, replicas);
     let counts = Rc::<Cell<(u64, u64)>>::default();
     let noted = Rc::clone(&counts);
-    house.client(move |mut hand| async move {
-        let snapshot = hand.run(hand.session.begin().unwrap()).await.unwrap();
-        let seen = [0, 1, 2].map(|place| hand.plan.record(place));
+    cluster.client(move |mut handle| async move {
+        let snapshot = handle.run(handle.session.begin().unwrap()).await.unwrap();
+        let seen = [0, 1, 2].map(|place| handle.plan.record(place));
         let mut read: Vec<Seen> = Vec::new();
         for at in seen {
-            let work = hand.session.read(&snapshot, at, LAYOUT);
-            read.push(hand.run(work).await.unwrap());
+            let work = handle.session.read(&snapshot, at, LAYOUT);
+            read.push(handle.run(work).await.unwrap());
         }
-        let before = hand.counts();
+        let before = handle.counts();
         let changes = vec![change(&read[0], 1), change(&read[1], 2)];
         let others = [read[2].clone().into()];
-        let commit = hand.session.commit(&others, changes, isolation).unwrap();
-        hand.run(commit).await.unwrap();
-        let after = hand.counts();
+        let commit = handle.session.commit(&others, changes, isolation).unwrap();
+        handle.run(commit).await.unwrap();
+        let after = handle.counts();
         noted.set((after.0 - before.0, after.1 - before.1));
     });
-    house.run();
+    cluster.run();
     counts.get()
 }
 
@@ -89,43 +89,46 @@ fn they_take_two_where_others_have_entered_keys_since() {
 type MembershipEvent = Rc<Cell<Option<bool>>>;
 
 /// Money in the first record, and a client that is about to move half of it to the second.
-fn one_move(seed: u64, mutant: Option<Mutant>) -> (House, MembershipEvent, Notes) {
-    let mut house = House::new(seed, REPLICAS);
+fn one_move(seed: u64, mutant: Option<Mutant>) -> (TestCluster, MembershipEvent, Notes) {
+    let mut cluster = TestCluster::new(seed, REPLICAS);
     let notes = Notes::default();
-    house.client(|hand| bank::fill(hand, Rc::clone(&notes)));
-    house.run();
-    house.mutant = mutant;
+    cluster.client(|handle| bank::fill(handle, Rc::clone(&notes)));
+    cluster.run();
+    cluster.mutant = mutant;
     let heard = MembershipEvent::default();
     let hears = Rc::clone(&heard);
     let noted = Rc::clone(&notes);
-    house.client(move |hand| async move {
-        let mut teller = bank::Teller { hand, notes: noted };
+    cluster.client(move |handle| async move {
+        let mut teller = bank::Teller {
+            handle,
+            notes: noted,
+        };
         let halves = |seen: &[u64]| vec![seen[0] / 2, seen[1] + seen[0] / 2];
         hears.set(Some(teller.transact(&[0, 1], halves).await));
     });
-    (house, heard, notes)
+    (cluster, heard, notes)
 }
 
 /// A server is lost after so many events; whether the client was at work then, and what it heard.
 fn lost_at(seed: u64, server: u16, events: u64, mutant: Option<Mutant>) -> (bool, bool) {
-    let (mut house, heard, notes) = one_move(seed, mutant);
-    house.steps(events);
-    let is_at_work = house.is_at_work(2);
+    let (mut cluster, heard, notes) = one_move(seed, mutant);
+    cluster.steps(events);
+    let is_at_work = cluster.is_at_work(2);
     let acknowledged = heard.get();
-    house.lose(ServerId(server), true, None);
-    house.run();
+    cluster.lose(ServerId(server), true, None);
+    cluster.run();
     let is_there = heard.get().unwrap();
     assert!(acknowledged != Some(true) || is_there);
     let expected = if is_there { TOTAL / 2 } else { 0 };
-    let found = house.newest(1).1;
+    let found = cluster.newest(1).1;
     assert_eq!(
         found, expected,
         "seed {seed}: server {server} at event {events}"
     );
-    bank::judge(&house, &notes, seed);
-    house.client(|hand| bank::touch_all(hand, Rc::clone(&notes)));
-    house.run();
-    bank::judge(&house, &notes, seed);
+    bank::judge(&cluster, &notes, seed);
+    cluster.client(|handle| bank::touch_all(handle, Rc::clone(&notes)));
+    cluster.run();
+    bank::judge(&cluster, &notes, seed);
     (is_at_work, is_there)
 }
 
@@ -159,54 +162,57 @@ struct Story {
 
 /// Clients move money; some die; a server is lost, what it had is copied, another one is lost.
 fn losses(seed: u64, story: Story) -> Notes {
-    let mut house = House::new(seed, REPLICAS);
+    let mut cluster = TestCluster::new(seed, REPLICAS);
     let notes = Notes::default();
-    house.client(|hand| bank::fill(hand, Rc::clone(&notes)));
-    house.run();
-    house.mutant = story.mutant;
+    cluster.client(|handle| bank::fill(handle, Rc::clone(&notes)));
+    cluster.run();
+    cluster.mutant = story.mutant;
     let mut random = Random::stream(seed, &[7]);
-    let until = house.memory.now() + Nanos(400_000);
+    let until = cluster.memory.now() + Nanos(400_000);
     let tellers: Vec<u64> = (0..3)
-        .map(|_| house.client(|hand| bank::work(hand, Rc::clone(&notes), until)))
+        .map(|_| cluster.client(|handle| bank::work(handle, Rc::clone(&notes), until)))
         .collect();
-    house.steps(random.below(1_500));
+    cluster.steps(random.below(1_500));
     if random.below(2) == 0 {
-        house.kill(tellers[0]);
-        house.steps(random.below(200));
+        cluster.kill(tellers[0]);
+        cluster.steps(random.below(200));
         if random.below(2) == 0 {
-            house.reap(tellers[0]);
-            house.steps(random.below(200));
+            cluster.reap(tellers[0]);
+            cluster.steps(random.below(200));
         }
     }
     let first = random.below(u64::from(SERVERS));
     let cut = (random.below(3) == 0).then(|| random.below(400));
-    house.lose(ServerId(u16::try_from(first).unwrap()), story.is_gone, cut);
-    let refilled = house.refill();
-    house.steps(random.below(3_000));
-    house.note(&refilled);
-    let is_whole = |house: &House| {
-        let mut replicas = house
+    cluster.lose(ServerId(u16::try_from(first).unwrap()), story.is_gone, cut);
+    let refilled = cluster.refill();
+    cluster.steps(random.below(3_000));
+    cluster.note(&refilled);
+    let is_whole = |cluster: &TestCluster| {
+        let mut replicas = cluster
             .map
             .regions()
             .iter()
             .flat_map(ReplicatedRegion::replicas);
         replicas.all(|replica| replica.is_whole)
     };
-    while !is_whole(&house) && house.step() {
-        house.note(&refilled);
+    while !is_whole(&cluster) && cluster.step() {
+        cluster.note(&refilled);
     }
     assert!(refilled.borrow().is_empty());
-    assert!(is_whole(&house), "seed {seed}: what was lost is not copied");
+    assert!(
+        is_whole(&cluster),
+        "seed {seed}: what was lost is not copied"
+    );
     if random.below(2) == 0 {
-        house.kill(tellers[1]);
+        cluster.kill(tellers[1]);
     }
     let second = (first + 1 + random.below(u64::from(SERVERS) - 1)) % u64::from(SERVERS);
-    house.steps(random.below(500));
-    house.lose(ServerId(u16::try_from(second).unwrap()), true, None);
-    house.run();
-    house.client(|hand| bank::touch_all(hand, Rc::clone(&notes)));
-    house.run();
-    bank::judge(&house, &notes, seed);
+    cluster.steps(random.below(500));
+    cluster.lose(ServerId(u16::try_from(second).unwrap()), true, None);
+    cluster.run();
+    cluster.client(|handle| bank::touch_all(handle, Rc::clone(&notes)));
+    cluster.run();
+    bank::judge(&cluster, &notes, seed);
     notes
 }
 
@@ -228,23 +234,23 @@ fn two_losses_with_copies_in_between_lose_nothing_under_load() {
 
 /// Clients die and are recovered, and nothing else happens.
 fn deaths(seed: u64, mutant: Option<Mutant>) {
-    let mut house = House::new(seed, REPLICAS);
+    let mut cluster = TestCluster::new(seed, REPLICAS);
     let notes = Notes::default();
-    house.client(|hand| bank::fill(hand, Rc::clone(&notes)));
-    house.run();
-    house.mutant = mutant;
+    cluster.client(|handle| bank::fill(handle, Rc::clone(&notes)));
+    cluster.run();
+    cluster.mutant = mutant;
     let mut random = Random::stream(seed, &[8]);
-    let until = house.memory.now() + Nanos(100_000);
+    let until = cluster.memory.now() + Nanos(100_000);
     let tellers: Vec<u64> = (0..4)
-        .map(|_| house.client(|hand| bank::work(hand, Rc::clone(&notes), until)))
+        .map(|_| cluster.client(|handle| bank::work(handle, Rc::clone(&notes), until)))
         .collect();
     for teller in tellers {
-        house.steps(random.below(600));
-        house.kill(teller);
-        house.reap(teller);
+        cluster.steps(random.below(600));
+        cluster.kill(teller);
+        cluster.reap(teller);
     }
-    house.run();
-    bank::judge(&house, &notes, seed);
+    cluster.run();
+    bank::judge(&cluster, &notes, seed);
 }
 
 #[test]
@@ -256,17 +262,17 @@ fn clients_that_die_leave_all_replicas_the_same() {
 
 /// The server of the vector's primary is taken for lost; those who only look have not heard of it.
 fn looks(seed: u64, mutant: Option<Mutant>) {
-    let mut house = House::new(seed, REPLICAS);
-    house.mutant = mutant;
+    let mut cluster = TestCluster::new(seed, REPLICAS);
+    cluster.mutant = mutant;
     let notes = Notes::default();
-    let until = house.memory.now() + Nanos(100_000);
+    let until = cluster.memory.now() + Nanos(100_000);
     for _ in 0..2 {
-        house.client(|hand| bank::work(hand, Rc::clone(&notes), until));
-        house.client(|hand| bank::begin(hand, Rc::clone(&notes), until));
+        cluster.client(|handle| bank::work(handle, Rc::clone(&notes), until));
+        cluster.client(|handle| bank::begin(handle, Rc::clone(&notes), until));
     }
-    house.steps(Random::stream(seed, &[10]).below(400));
-    house.lose(ServerId(0), false, None);
-    house.run();
+    cluster.steps(Random::stream(seed, &[10]).below(400));
+    cluster.lose(ServerId(0), false, None);
+    cluster.run();
 }
 
 #[test]
@@ -279,26 +285,26 @@ fn nobody_begins_at_a_server_that_others_have_given_up() {
 /// All write the same record, and lines come late; the server of the vector's primary is lost when
 /// it alone says that what is being written over was published. Whether that came to be.
 fn contention(seed: u64, mutant: Option<Mutant>) -> bool {
-    let mut house = House::slow(seed, REPLICAS, 3);
+    let mut cluster = TestCluster::slow(seed, REPLICAS, 3);
     let notes = Notes::default();
-    house.client(|hand| bank::fill(hand, Rc::clone(&notes)));
-    house.run();
-    house.mutant = mutant;
-    let until = house.memory.now() + Nanos(3_000_000);
+    cluster.client(|handle| bank::fill(handle, Rc::clone(&notes)));
+    cluster.run();
+    cluster.mutant = mutant;
+    let until = cluster.memory.now() + Nanos(3_000_000);
     for _ in 0..3 {
-        house.client(|hand| bank::insist(hand, Rc::clone(&notes), until));
+        cluster.client(|handle| bank::insist(handle, Rc::clone(&notes), until));
     }
-    while house.ahead(1).is_none() && house.memory.now() < until {
-        house.step();
+    while cluster.ahead(1).is_none() && cluster.memory.now() < until {
+        cluster.step();
     }
     // It dies, so that its line never comes to the backups.
-    let ahead = house.ahead(1);
+    let ahead = cluster.ahead(1);
     if let Some(client) = ahead {
-        house.kill(client);
+        cluster.kill(client);
     }
-    house.lose(ServerId(0), true, None);
-    house.run();
-    bank::judge(&house, &notes, seed);
+    cluster.lose(ServerId(0), true, None);
+    cluster.run();
+    bank::judge(&cluster, &notes, seed);
     ahead.is_some()
 }
 
@@ -312,24 +318,24 @@ fn what_others_have_seen_and_written_over_is_not_installed_again() {
 
 /// What a server had is copied while money moves.
 fn copies(seed: u64, mutant: Option<Mutant>) {
-    let mut house = House::slow(seed, REPLICAS, 3);
+    let mut cluster = TestCluster::slow(seed, REPLICAS, 3);
     let notes = Notes::default();
-    house.client(|hand| bank::fill(hand, Rc::clone(&notes)));
-    house.run();
-    house.mutant = mutant;
+    cluster.client(|handle| bank::fill(handle, Rc::clone(&notes)));
+    cluster.run();
+    cluster.mutant = mutant;
     let mut random = Random::stream(seed, &[12]);
-    let until = house.memory.now() + Nanos(1_000_000);
+    let until = cluster.memory.now() + Nanos(1_000_000);
     for _ in 0..3 {
-        house.client(|hand| bank::work(hand, Rc::clone(&notes), until));
+        cluster.client(|handle| bank::work(handle, Rc::clone(&notes), until));
     }
-    house.steps(random.below(1_000));
+    cluster.steps(random.below(1_000));
     let lost = ServerId(u16::try_from(random.below(u64::from(SERVERS))).unwrap());
-    house.lose(lost, true, None);
-    house.steps(random.below(500));
-    let refilled = house.refill();
-    house.run();
-    house.note(&refilled);
-    bank::judge(&house, &notes, seed);
+    cluster.lose(lost, true, None);
+    cluster.steps(random.below(500));
+    let refilled = cluster.refill();
+    cluster.run();
+    cluster.note(&refilled);
+    bank::judge(&cluster, &notes, seed);
 }
 
 #[test]

@@ -11,10 +11,10 @@ use manxdb_rsi::rows::{Client, Extent, Failure, Keyspace, Transaction};
 use manxdb_rsi::{Isolation, RecordAddress, Snapshot, Span, Tree};
 use manxdb_sim::SimTime;
 
-use crate::replicas::hand::{
-    Carried, Hand, NODES, PLACES, Plan, REPLICAS, ROWS, SERVERS, THREADS, each,
+use crate::replicas::client_handle::{
+    Carried, ClientHandle, NODES, PLACES, Plan, REPLICAS, ROWS, SERVERS, THREADS, each,
 };
-use crate::replicas::house::House;
+use crate::replicas::cluster::TestCluster;
 
 const CLIENTS: u64 = 3;
 
@@ -30,18 +30,21 @@ fn keyspace(plan: &Plan) -> Keyspace {
 }
 
 /// A client with a share of the places; the root is nobody's.
-fn client(hand: &Hand, own: u64) -> Client<Carried> {
+fn client(handle: &ClientHandle, own: u64) -> Client<Carried> {
     let share = (PLACES - 1) / CLIENTS;
     let first = 1 + own * share;
     let extent = |base: manxdb_fabric::Address, layout: manxdb_rsi::Layout| {
         Extent::new(base.plus(first * each(layout)), layout.bytes(), share).unwrap()
     };
-    let (rows, nodes) = (extent(hand.plan.rows, ROWS), extent(hand.plan.nodes, NODES));
-    let carrier = Carried(hand.clone());
+    let (rows, nodes) = (
+        extent(handle.plan.rows, ROWS),
+        extent(handle.plan.nodes, NODES),
+    );
+    let carrier = Carried(handle.clone());
     Client::new(
         carrier,
-        hand.session.clone(),
-        keyspace(&hand.plan),
+        handle.session.clone(),
+        keyspace(&handle.plan),
         rows,
         nodes,
     )
@@ -62,14 +65,14 @@ async fn insert(
     Ok(())
 }
 
-async fn work(mut hand: Hand, notes: Notes, own: u64, until: SimTime) {
-    let mut client = client(&hand, own);
+async fn work(mut handle: ClientHandle, notes: Notes, own: u64, until: SimTime) {
+    let mut client = client(&handle, own);
     let mut number = 0;
-    while hand.now() < until && number < 30 {
+    while handle.now() < until && number < 30 {
         // Neighbours are others'; some keys lie far from each other, some are others' as well.
         let key = |number: u64| format!("key {:04}", number * CLIENTS + own).into_bytes();
-        let of_all = format!("key {:04} of all", hand.random.below(20)).into_bytes();
-        let count = 1 + hand.random.below(4);
+        let of_all = format!("key {:04} of all", handle.random.below(20)).into_bytes();
+        let count = 1 + handle.random.below(4);
         let mut keys: Vec<Vec<u8>> = (number..number + count).map(key).collect();
         keys.extend([key(100 - number), of_all]);
         match insert(&mut client, &keys).await {
@@ -81,8 +84,8 @@ async fn work(mut hand: Hand, notes: Notes, own: u64, until: SimTime) {
             Err(failure) if failure.is_conflict() => {}
             Err(Failure::NoRoom(_)) => return,
             Err(Failure::Abort(_)) => {
-                hand.rejoin().await;
-                client.go_on(Carried(hand.clone()), hand.session.clone());
+                handle.rejoin().await;
+                client.go_on(Carried(handle.clone()), handle.session.clone());
             }
             Err(Failure::Carrier(never)) => match never {},
         }
@@ -90,8 +93,8 @@ async fn work(mut hand: Hand, notes: Notes, own: u64, until: SimTime) {
 }
 
 /// All that is known is there, and what else is there is whole.
-async fn judge(hand: Hand, notes: Notes, seed: u64) {
-    let mut client = client(&hand, 0);
+async fn judge(handle: ClientHandle, notes: Notes, seed: u64) {
+    let mut client = client(&handle, 0);
     let mut rows = client.begin(Isolation::Snapshot).await.unwrap();
     let found = rows.scan(Span::all()).await.unwrap();
     let is_ordered = found.windows(2).all(|pair| pair[0].0 < pair[1].0);
@@ -108,15 +111,15 @@ async fn judge(hand: Hand, notes: Notes, seed: u64) {
 }
 
 /// Inserts rows until that is acknowledged, in one epoch after another.
-async fn insert_at_last(mut hand: Hand, keys: Vec<Vec<u8>>, own: u64, notes: Notes) {
-    let mut client = client(&hand, own);
+async fn insert_at_last(mut handle: ClientHandle, keys: Vec<Vec<u8>>, own: u64, notes: Notes) {
+    let mut client = client(&handle, own);
     loop {
         match insert(&mut client, &keys).await {
             Ok(()) => break,
             Err(failure) if failure.is_conflict() => {}
             Err(Failure::Abort(_)) => {
-                hand.rejoin().await;
-                client.go_on(Carried(hand.clone()), hand.session.clone());
+                handle.rejoin().await;
+                client.go_on(Carried(handle.clone()), handle.session.clone());
             }
             Err(failure) => panic!("{failure}"),
         }
@@ -146,14 +149,14 @@ fn counted(
     replicas: usize,
     begin: impl AsyncFn(&mut Client<Carried>) -> Transaction<'_, Carried> + 'static,
 ) -> (u64, u64) {
-    let mut house = House::new(1, replicas);
+    let mut cluster = TestCluster::new(1, replicas);
     let counts = Rc::<Cell<(u64, u64)>>::default();
     let noted = Rc::clone(&counts);
-    house.client(move |hand| async move {
-        let mut client = client(&hand, 0);
+    cluster.client(move |handle| async move {
+        let mut client = client(&handle, 0);
         let mut took = (0, 0);
         for numbers in [0..2, 2..4, 4..8] {
-            let before = hand.counts();
+            let before = handle.counts();
             let mut rows = if numbers.start == 4 {
                 begin(&mut client).await
             } else {
@@ -163,59 +166,59 @@ fn counted(
                 rows.write(format!("{number:03}").into_bytes(), Some(vec![1]));
             }
             rows.commit().await.unwrap();
-            let after = hand.counts();
+            let after = handle.counts();
             took = (after.0 - before.0, after.1 - before.1);
         }
         noted.set(took);
     });
-    house.run();
+    cluster.run();
     counts.get()
 }
 
 /// A server is lost after so many events while somebody inserts rows whose keys are entered together,
 /// into leaves that are split; whether he was at work then.
 pub fn lost_at(seed: u64, server: u16, events: u64) -> bool {
-    let mut house = House::new(seed, REPLICAS);
+    let mut cluster = TestCluster::new(seed, REPLICAS);
     let notes = Notes::default();
     let key = |number: u64| format!("key {number:04}").into_bytes();
     let (old, new) = ([10, 20, 30, 40, 50, 60, 70, 80, 90], [11, 12, 13, 51, 91]);
     let noted = Rc::clone(&notes);
-    house.client(move |hand| insert_at_last(hand, old.map(key).into(), 0, noted));
-    house.run();
+    cluster.client(move |handle| insert_at_last(handle, old.map(key).into(), 0, noted));
+    cluster.run();
     let noted = Rc::clone(&notes);
-    house.client(move |hand| insert_at_last(hand, new.map(key).into(), 1, noted));
-    house.steps(events);
-    let is_at_work = house.is_at_work(2);
-    house.lose(ServerId(server), true, None);
-    house.run();
+    cluster.client(move |handle| insert_at_last(handle, new.map(key).into(), 1, noted));
+    cluster.steps(events);
+    let is_at_work = cluster.is_at_work(2);
+    cluster.lose(ServerId(server), true, None);
+    cluster.run();
     assert_eq!(notes.borrow().len(), old.len() + new.len());
-    house.client(|hand| judge(hand, Rc::clone(&notes), seed));
-    house.run();
+    cluster.client(|handle| judge(handle, Rc::clone(&notes), seed));
+    cluster.run();
     is_at_work
 }
 
 /// Rows that are known at the end.
 pub fn losses(seed: u64) -> usize {
-    let mut house = House::new(seed, REPLICAS);
+    let mut cluster = TestCluster::new(seed, REPLICAS);
     let notes = Notes::default();
     let mut random = Random::stream(seed, &[14]);
-    let until = house.memory.now() + Nanos(1_500_000);
+    let until = cluster.memory.now() + Nanos(1_500_000);
     let clients: Vec<u64> = (0..CLIENTS)
-        .map(|own| house.client(|hand| work(hand, Rc::clone(&notes), own, until)))
+        .map(|own| cluster.client(|handle| work(handle, Rc::clone(&notes), own, until)))
         .collect();
-    house.steps(random.below(4_000));
+    cluster.steps(random.below(4_000));
     if random.below(3) == 0 {
-        house.kill(clients[0]);
+        cluster.kill(clients[0]);
     }
     let first = random.below(u64::from(SERVERS));
-    house.lose(ServerId(u16::try_from(first).unwrap()), true, None);
-    let refilled = house.refill();
-    house.steps(random.below(4_000));
-    house.note(&refilled);
+    cluster.lose(ServerId(u16::try_from(first).unwrap()), true, None);
+    let refilled = cluster.refill();
+    cluster.steps(random.below(4_000));
+    cluster.note(&refilled);
     let second = (first + 1 + random.below(u64::from(SERVERS) - 1)) % u64::from(SERVERS);
-    house.lose(ServerId(u16::try_from(second).unwrap()), true, None);
-    house.run();
-    house.client(|hand| judge(hand, Rc::clone(&notes), seed));
-    house.run();
+    cluster.lose(ServerId(u16::try_from(second).unwrap()), true, None);
+    cluster.run();
+    cluster.client(|handle| judge(handle, Rc::clone(&notes), seed));
+    cluster.run();
     notes.borrow().len()
 }

@@ -14,7 +14,7 @@ use manxdb_rsi::{
 };
 use manxdb_sim::SimTime;
 
-use super::hand::Hand;
+use super::client_handle::ClientHandle;
 use super::plan::{RECORDS, THREADS, replicas};
 use super::rack::Rack;
 use crate::common::{LAYOUT, can_be_tried_again, change, number};
@@ -61,7 +61,7 @@ fn version(stamp: Stamp) -> Version {
 
 /// A process with a place.
 pub struct Teller {
-    pub hand: Hand,
+    pub handle: ClientHandle,
     pub owner: Owner,
     pub map: Arc<Map>,
     session: Session,
@@ -70,24 +70,24 @@ pub struct Teller {
 
 impl Teller {
     /// Takes a place, as soon as there is one.
-    pub async fn join(mut hand: Hand, notes: &Notes) -> Self {
-        hand.be_a_guest().await;
+    pub async fn join(mut handle: ClientHandle, notes: &Notes) -> Self {
+        handle.be_a_guest().await;
         loop {
-            let first = u16::try_from(hand.random.below(u64::from(THREADS))).unwrap();
-            let join = Join::new(hand.plan.client_slots, hand.plan.chart.clone(), first);
-            match hand.run(join.with(hand.mutant)).await {
+            let first = u16::try_from(handle.random.below(u64::from(THREADS))).unwrap();
+            let join = Join::new(handle.plan.client_slots, handle.plan.chart.clone(), first);
+            match handle.run(join.with(handle.mutant)).await {
                 Ok(joined) => {
-                    hand.own(joined.owner, &joined.map).await;
+                    handle.own(joined.owner, &joined.map).await;
                     return Self {
-                        session: hand.session(joined.owner, &joined.map),
-                        hand,
+                        session: handle.session(joined.owner, &joined.map),
+                        handle,
                         owner: joined.owner,
                         map: joined.map,
                         notes: Rc::clone(notes),
                     };
                 }
                 Err(JoinError::Full(_) | JoinError::Ending | JoinError::Fault(_)) => {
-                    hand.sleep(Nanos::from_micros(50)).await;
+                    handle.sleep(Nanos::from_micros(50)).await;
                 }
             }
         }
@@ -96,14 +96,14 @@ impl Teller {
     /// After a fault: goes on in the next epoch, where it hears whether a commit is there; or takes
     /// another place, and does not.
     pub async fn go_on(mut self, cut_off: Option<Stamp>) -> (Self, Option<bool>) {
-        self.hand.be_a_guest().await;
-        let epoch_log = self.hand.plan.chart.epoch_log.unwrap();
+        self.handle.be_a_guest().await;
+        let epoch_log = self.handle.plan.chart.epoch_log.unwrap();
         let chart = Chart::new(epoch_log, Arc::clone(&self.map));
-        let rejoin = Rejoin::new(self.hand.plan.client_slots, chart, self.owner);
-        match self.hand.run(rejoin).await {
+        let rejoin = Rejoin::new(self.handle.plan.client_slots, chart, self.owner);
+        match self.handle.run(rejoin).await {
             Ok(rejoined) => {
-                self.hand.own(rejoined.owner, &rejoined.map).await;
-                self.session = self.hand.session(rejoined.owner, &rejoined.map);
+                self.handle.own(rejoined.owner, &rejoined.map).await;
+                self.session = self.handle.session(rejoined.owner, &rejoined.map);
                 self.owner = rejoined.owner;
                 self.map = rejoined.map;
                 *self.notes.returned.borrow_mut() += 1;
@@ -118,7 +118,7 @@ impl Teller {
             Err(RejoinError::Over(owner)) => {
                 self.notes.lost.borrow_mut().push(owner);
                 let notes = Rc::clone(&self.notes);
-                (Self::join(self.hand, &notes).await, None)
+                (Self::join(self.handle, &notes).await, None)
             }
             Err(RejoinError::Fault(fault)) => panic!("{fault}"),
         }
@@ -126,9 +126,9 @@ impl Teller {
 
     /// Moves some money.
     async fn move_money(mut self) -> Self {
-        let from = self.hand.random.below(RECORDS);
-        let to = (from + 1 + self.hand.random.below(RECORDS - 1)) % RECORDS;
-        let share = 1 + self.hand.random.below(3);
+        let from = self.handle.random.below(RECORDS);
+        let to = (from + 1 + self.handle.random.below(RECORDS - 1)) % RECORDS;
+        let share = 1 + self.handle.random.below(3);
         let values = |seen: &[u64]| {
             let amount = seen[0] / share;
             vec![seen[0] - amount, seen[1] + amount]
@@ -152,10 +152,10 @@ impl Teller {
         let Some(wait) = self.session.wait() else {
             return self;
         };
-        if self.notes.is_hasty.get() || self.hand.random.below(3) == 0 {
+        if self.notes.is_hasty.get() || self.handle.random.below(3) == 0 {
             return self;
         }
-        match self.hand.try_by(&self.map, wait, PATIENCE).await {
+        match self.handle.try_by(&self.map, wait, PATIENCE).await {
             None => self, // nothing is promised
             Some(Ok(())) => {
                 let seen = self.session.seen().clone();
@@ -168,13 +168,13 @@ impl Teller {
 
     async fn look(&mut self, keys: &[u64]) -> Result<(Snapshot, Vec<Seen>), Abort> {
         let begin = self.session.begin()?;
-        let snapshot = self.hand.run_by(&self.map, begin).await?;
+        let snapshot = self.handle.run_by(&self.map, begin).await?;
         self.session.saw(&snapshot);
         let mut seen = Vec::new();
         for key in keys {
-            let at = self.hand.plan.record(*key);
+            let at = self.handle.plan.record(*key);
             let read = self.session.read(&snapshot, at, LAYOUT);
-            seen.push(self.hand.run_by(&self.map, read).await?);
+            seen.push(self.handle.run_by(&self.map, read).await?);
         }
         Ok((snapshot, seen))
     }
@@ -198,7 +198,7 @@ impl Teller {
         let commit = self.session.commit(&[], changes, Isolation::Snapshot);
         let committed = match commit {
             Ok(commit) => {
-                let committed = self.hand.run_by(&self.map, commit).await;
+                let committed = self.handle.run_by(&self.map, commit).await;
                 self.session.ended(&committed);
                 committed
             }
@@ -254,40 +254,40 @@ impl Teller {
     }
 
     pub async fn leave(self) {
-        self.hand.leave(self.owner, &self.map).await;
+        self.handle.leave(self.owner, &self.map).await;
     }
 }
 
 /// Moves money until a time; then leaves.
-pub async fn work(hand: Hand, notes: Notes, until: SimTime) {
-    let mut teller = Teller::join(hand, &notes).await;
-    while teller.hand.now() < until {
+pub async fn work(handle: ClientHandle, notes: Notes, until: SimTime) {
+    let mut teller = Teller::join(handle, &notes).await;
+    while teller.handle.now() < until {
         teller = teller.move_money().await;
-        if teller.hand.plan.kept.is_some() && teller.hand.random.below(4) == 0 {
+        if teller.handle.plan.kept.is_some() && teller.handle.random.below(4) == 0 {
             teller = teller.rely().await;
         }
-        let pause = teller.hand.random.below(300_000);
-        teller.hand.sleep(Nanos(pause)).await;
+        let pause = teller.handle.random.below(300_000);
+        teller.handle.sleep(Nanos(pause)).await;
     }
     teller.leave().await;
 }
 
 /// Takes places and leaves them again until a time.
-pub async fn visit(hand: Hand, notes: Notes, until: SimTime) {
-    let mut hand = hand;
-    while hand.now() < until {
-        let teller = Teller::join(hand, &notes).await.move_money().await;
+pub async fn visit(handle: ClientHandle, notes: Notes, until: SimTime) {
+    let mut handle = handle;
+    while handle.now() < until {
+        let teller = Teller::join(handle, &notes).await.move_money().await;
         let Teller { owner, map, .. } = &teller;
-        teller.hand.leave(*owner, map).await;
-        hand = teller.hand;
-        let pause = hand.random.below(200_000);
-        hand.sleep(Nanos(pause)).await;
+        teller.handle.leave(*owner, map).await;
+        handle = teller.handle;
+        let pause = handle.random.below(200_000);
+        handle.sleep(Nanos(pause)).await;
     }
 }
 
 /// Writes every record, whoever has had a lock on it.
-pub async fn touch_all(hand: Hand, notes: Notes) {
-    let mut teller = Teller::join(hand, &notes).await;
+pub async fn touch_all(handle: ClientHandle, notes: Notes) {
+    let mut teller = Teller::join(handle, &notes).await;
     for key in 0..RECORDS {
         let (next, is_done) = teller.transact(&[key], <[u64]>::to_vec).await;
         assert!(is_done, "record {key} cannot be written");
@@ -297,8 +297,8 @@ pub async fn touch_all(hand: Hand, notes: Notes) {
 }
 
 /// All money into the first record.
-pub async fn fill(hand: Hand, notes: Notes) {
-    let teller = Teller::join(hand, &notes).await;
+pub async fn fill(handle: ClientHandle, notes: Notes) {
+    let teller = Teller::join(handle, &notes).await;
     let (teller, is_done) = teller.transact(&[0], |_| vec![TOTAL]).await;
     assert!(is_done);
     teller.leave().await;

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 pub mod bank;
-pub mod hand;
+pub mod client_handle;
 pub mod plan;
 pub mod rack;
 pub mod watch;

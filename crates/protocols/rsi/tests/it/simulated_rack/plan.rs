@@ -18,10 +18,10 @@ pub const REPLICAS: usize = 3;
 /// Fewer than those who come one after another, so that places are given out again.
 pub const THREADS: u16 = 7;
 /// Regions of records,
-const SHELVES: u64 = 3;
+const EXTENTS: u64 = 3;
 /// and records of each.
 const EACH: u64 = 2;
-pub const RECORDS: u64 = SHELVES * EACH;
+pub const RECORDS: u64 = EXTENTS * EACH;
 /// Some six keys a node, so that a tree has several levels; and rows that it leads to.
 pub const NODES: Layout = match Layout::new(3, 200) {
     Ok(layout) => layout,
@@ -54,7 +54,7 @@ pub struct Plan {
     logs: Address,
     /// Where a log archiver says how far it is, if logs are rings.
     pub kept: Option<DurablePositions>,
-    shelves: Vec<Address>,
+    extents: Vec<Address>,
     /// Nodes and rows, if logs are rings.
     pub tree: Option<(Address, Address)>,
 }
@@ -83,19 +83,19 @@ impl Plan {
         let vector = map.add(RegionKind::Lines, bytes).unwrap();
         let logs = u64::from(THREADS) * slots * LOG_BYTES;
         let logs = map.add(RegionKind::Logs, logs).unwrap();
-        let shelf = |map: &mut Map, layout, count| {
+        let extent = |map: &mut Map, layout, count| {
             let bytes = count * each(layout);
             map.add(RegionKind::Records(layout), bytes).unwrap()
         };
-        let shelves = (0..SHELVES).map(|_| shelf(&mut map, LAYOUT, EACH));
-        let shelves = shelves.collect();
+        let extents = (0..EXTENTS).map(|_| extent(&mut map, LAYOUT, EACH));
+        let extents = extents.collect();
         let bytes = DurablePositions::new(nowhere, THREADS).bytes();
         let mut kept =
             || DurablePositions::new(map.add(RegionKind::Lines, bytes).unwrap(), THREADS);
         let kept = (slots > 1).then(&mut kept);
         let mut tree = || {
-            let nodes = shelf(&mut map, NODES, PLACES);
-            (nodes, shelf(&mut map, ROWS, PLACES))
+            let nodes = extent(&mut map, NODES, PLACES);
+            (nodes, extent(&mut map, ROWS, PLACES))
         };
         let tree = (slots > 1).then(&mut tree);
         Self {
@@ -106,14 +106,14 @@ impl Plan {
             lines: vector,
             logs,
             kept,
-            shelves,
+            extents,
             tree,
         }
     }
 
     pub fn record(&self, number: u64) -> Address {
-        let shelf = self.shelves[usize::try_from(number % SHELVES).unwrap()];
-        shelf.plus(number / SHELVES * each(LAYOUT))
+        let extent = self.extents[usize::try_from(number % EXTENTS).unwrap()];
+        extent.plus(number / EXTENTS * each(LAYOUT))
     }
 
     /// All records that there can be, and how they lie there.

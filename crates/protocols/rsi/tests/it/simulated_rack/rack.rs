@@ -18,7 +18,7 @@ use manxdb_rsi::{
 use manxdb_sim::SimTime;
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
 
-use super::hand::{Desk, Hand, Request};
+use super::client_handle::{ClientHandle, Mailbox, Request};
 use super::plan::{Plan, RECORDS, SERVERS, bytes_of_server, replicas};
 use super::watch::{Moment, Watch};
 use crate::common::LAYOUT;
@@ -33,7 +33,7 @@ pub type Pid = u64;
 type Program = Pin<Box<dyn Future<Output = ()>>>;
 
 enum Role {
-    Program(Rc<RefCell<Desk>>, Program),
+    Program(Rc<RefCell<Mailbox>>, Program),
     RecoveryCoordinator(Box<RecoveryCoordinator>),
     /// It has come to its end.
     Nothing,
@@ -151,18 +151,18 @@ impl Rack {
     }
 
     /// A process with a program.
-    pub fn program<F>(&mut self, program: impl FnOnce(Hand) -> F) -> Pid
+    pub fn program<F>(&mut self, program: impl FnOnce(ClientHandle) -> F) -> Pid
     where
         F: Future<Output = ()> + 'static,
     {
-        let desk = Rc::<RefCell<Desk>>::default();
-        let hand = Hand {
+        let mailbox = Rc::<RefCell<Mailbox>>::default();
+        let handle = ClientHandle {
             random: Random::stream(self.seed, &[self.next_pid]),
             plan: self.plan.clone(),
             mutant: self.mutant,
-            desk: Rc::clone(&desk),
+            mailbox: Rc::clone(&mailbox),
         };
-        let pid = self.enter(Role::Program(desk, Box::pin(program(hand))));
+        let pid = self.enter(Role::Program(mailbox, Box::pin(program(handle))));
         self.poll(pid);
         pid
     }
@@ -336,8 +336,8 @@ impl Rack {
             return self.at(process.still_until, Alarm::Deliver(pid, outcomes));
         }
         match &process.role {
-            Role::Program(desk, _) => {
-                desk.borrow_mut().answered = Some(outcomes);
+            Role::Program(mailbox, _) => {
+                mailbox.borrow_mut().answered = Some(outcomes);
                 self.poll(pid);
             }
             Role::RecoveryCoordinator(_) if outcomes.is_empty() => {
@@ -386,16 +386,16 @@ impl Rack {
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
         };
-        let Role::Program(desk, program) = &mut process.role else {
+        let Role::Program(mailbox, program) = &mut process.role else {
             return;
         };
-        desk.borrow_mut().now = now;
+        mailbox.borrow_mut().now = now;
         let mut context = Context::from_waker(Waker::noop());
         if program.as_mut().poll(&mut context).is_ready() {
             process.role = Role::Nothing;
             return;
         }
-        let asked = desk.borrow_mut().asked.take();
+        let asked = mailbox.borrow_mut().asked.take();
         let name = process.name;
         match asked {
             Some(Request::Ask(operations, times)) => {

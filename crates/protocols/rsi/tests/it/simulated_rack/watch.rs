@@ -1,4 +1,4 @@
-//! Looks on while things happen: what is noted, how places change hands, who is condemned.
+//! Looks on while things happen: what is noted, how places change handles, who is condemned.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

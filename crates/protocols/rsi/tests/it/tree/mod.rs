@@ -18,7 +18,7 @@ mod writers;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use crate::common::Hand;
+use crate::common::ClientHandle;
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::{
     Abort, Change, Draft, EnterError, Hint, Isolation, Layout, RecordAddress, Scanned, Seek, Seen,
@@ -98,20 +98,20 @@ struct Known {
 /// Makes keys known in one commit, with places of one's own for those that are new. An error:
 /// somebody else was there.
 async fn enter_with(
-    hand: &mut Hand,
+    handle: &mut ClientHandle,
     rooms: &Rooms,
     numbers: &[u64],
     records: impl Iterator<Item = RecordAddress> + Clone,
     hint: Option<Hint>,
 ) -> Result<Known, Abort> {
-    let snapshot = hand.begin().await;
+    let snapshot = handle.begin().await;
     let mut keys: Vec<_> = numbers.iter().map(|number| key(*number)).collect();
     keys.sort();
-    let mut draft = Draft::new(tree()).with(hand.session.mutant);
+    let mut draft = Draft::new(tree()).with(handle.session.mutant);
     let locate = async |key: &[u8], hint| {
         let seek = Seek::At(key.to_vec());
-        let locate = hand.session.locate(&snapshot, tree(), seek, hint);
-        hand.run(locate).await
+        let locate = handle.session.locate(&snapshot, tree(), seek, hint);
+        handle.run(locate).await
     };
     let mut first = None;
     for key in &keys {
@@ -130,7 +130,7 @@ async fn enter_with(
         }
     };
     let changes = entered.changes;
-    let committed = hand.try_commit(&[], changes.clone(), Isolation::Snapshot);
+    let committed = handle.try_commit(&[], changes.clone(), Isolation::Snapshot);
     let stamp = committed.await?;
     let add = |count: &Cell<u64>, more: usize| count.set(count.get() + more as u64);
     add(&rooms.taken, entered.nodes);
@@ -146,27 +146,32 @@ async fn enter_with(
 
 /// The same with what stands for records.
 async fn enter_once(
-    hand: &mut Hand,
+    handle: &mut ClientHandle,
     rooms: &Rooms,
     numbers: &[u64],
     hint: Option<Hint>,
 ) -> Result<Known, Abort> {
-    enter_with(hand, rooms, numbers, rooms.records(), hint).await
+    enter_with(handle, rooms, numbers, rooms.records(), hint).await
 }
 
 /// The same, as often as it takes.
-async fn enter(hand: &mut Hand, rooms: &Rooms, numbers: &[u64], hint: Option<Hint>) -> Known {
+async fn enter(
+    handle: &mut ClientHandle,
+    rooms: &Rooms,
+    numbers: &[u64],
+    hint: Option<Hint>,
+) -> Known {
     loop {
-        match enter_once(hand, rooms, numbers, hint).await {
+        match enter_once(handle, rooms, numbers, hint).await {
             Ok(known) => return known,
             Err(abort) => assert!(crate::common::can_be_tried_again(abort), "{abort}"),
         }
     }
 }
 
-async fn scan(hand: &Hand, snapshot: &Snapshot, span: Span) -> Scanned {
-    let scan = hand.session.scan(snapshot, tree(), span, None);
-    hand.run(scan).await.unwrap()
+async fn scan(handle: &ClientHandle, snapshot: &Snapshot, span: Span) -> Scanned {
+    let scan = handle.session.scan(snapshot, tree(), span, None);
+    handle.run(scan).await.unwrap()
 }
 
 fn everything(descending: bool) -> Span {
@@ -177,17 +182,17 @@ fn everything(descending: bool) -> Span {
 }
 
 /// All entries; they are the same in both directions, and each can be found.
-async fn all_of(hand: &mut Hand) -> BTreeMap<Vec<u8>, RecordAddress> {
-    let snapshot = hand.begin().await;
-    let forward = scan(hand, &snapshot, everything(false)).await;
-    let mut backward = scan(hand, &snapshot, everything(true)).await.entries;
+async fn all_of(handle: &mut ClientHandle) -> BTreeMap<Vec<u8>, RecordAddress> {
+    let snapshot = handle.begin().await;
+    let forward = scan(handle, &snapshot, everything(false)).await;
+    let mut backward = scan(handle, &snapshot, everything(true)).await.entries;
     backward.reverse();
     assert_eq!(forward.entries, backward);
     assert!(forward.entries.is_sorted_by(|a, b| a.0 < b.0));
     for (key, place) in &forward.entries {
         let seek = Seek::At(key.clone());
-        let locate = hand.session.locate(&snapshot, tree(), seek, None);
-        let located = hand.run(locate).await.unwrap();
+        let locate = handle.session.locate(&snapshot, tree(), seek, None);
+        let located = handle.run(locate).await.unwrap();
         assert_eq!(located.place(key), Some(*place));
     }
     forward.entries.into_iter().collect()

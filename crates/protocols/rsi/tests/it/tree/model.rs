@@ -6,7 +6,7 @@ use manxdb_core::Random;
 use manxdb_rsi::{RecordAddress, Seek, Span};
 use manxdb_sim::memory::MemoryOptions;
 
-use crate::common::{Hand, House};
+use crate::common::{ClientHandle, TestCluster};
 use crate::tree::{Rooms, SEEDS, all_of, enter, enter_once, everything, key, scan, tree};
 
 /// What a span has of a model.
@@ -41,30 +41,30 @@ fn random_span(random: &mut Random) -> Span {
 
 /// Batches of few keys and of many, some of which are known; none of which is somebody else's.
 async fn enter_batches(
-    hand: &mut Hand,
+    handle: &mut ClientHandle,
     rooms: &Rooms,
     model: &mut BTreeMap<Vec<u8>, RecordAddress>,
 ) {
     let mut hints = Vec::new();
     let mut left = 150_u64;
     while left > 0 {
-        let most = [1, 2, 5, 12, 60][usize::try_from(hand.random.below(5)).unwrap()];
-        let count = 1 + hand.random.below(most);
-        let spread = if hand.random.below(3) == 0 {
+        let most = [1, 2, 5, 12, 60][usize::try_from(handle.random.below(5)).unwrap()];
+        let count = 1 + handle.random.below(most);
+        let spread = if handle.random.below(3) == 0 {
             300
         } else {
             count
         };
-        let first = hand.random.below(300 - spread + 1);
+        let first = handle.random.below(300 - spread + 1);
         let numbers: Vec<u64> = (0..count)
-            .map(|_| first + hand.random.below(spread))
+            .map(|_| first + handle.random.below(spread))
             .collect();
         let hint = match hints.len() as u64 {
             0 => None,
             // Often of another leaf, or of one that has split since.
-            count => Some(hints[usize::try_from(hand.random.below(count)).unwrap()]),
+            count => Some(hints[usize::try_from(handle.random.below(count)).unwrap()]),
         };
-        let known = enter_once(hand, rooms, &numbers, hint).await.unwrap();
+        let known = enter_once(handle, rooms, &numbers, hint).await.unwrap();
         hints.extend(known.hint);
         for (key, place) in known.places {
             assert_eq!(place, *model.entry(key).or_insert(place));
@@ -79,14 +79,14 @@ async fn enter_batches(
 #[test]
 fn a_tree_has_what_a_model_has() {
     for seed in 0..SEEDS {
-        let mut house = House::new(seed, 4, 0, MemoryOptions::default());
-        house.client(move |mut hand| async move {
+        let mut cluster = TestCluster::new(seed, 4, 0, MemoryOptions::default());
+        cluster.client(move |mut handle| async move {
             let (rooms, mut model) = (Rooms::new(1), BTreeMap::new());
-            enter_batches(&mut hand, &rooms, &mut model).await;
-            let snapshot = hand.begin().await;
+            enter_batches(&mut handle, &rooms, &mut model).await;
+            let snapshot = handle.begin().await;
             for _ in 0..60 {
-                let span = random_span(&mut hand.random);
-                let scanned = scan(&hand, &snapshot, span.clone()).await;
+                let span = random_span(&mut handle.random);
+                let scanned = scan(&handle, &snapshot, span.clone()).await;
                 assert_eq!(
                     scanned.entries,
                     expected(&model, &span),
@@ -101,9 +101,9 @@ fn a_tree_has_what_a_model_has() {
                 );
                 assert!(scanned.is_cut || all.len() == scanned.entries.len());
             }
-            assert_eq!(all_of(&mut hand).await, model, "seed {seed}");
+            assert_eq!(all_of(&mut handle).await, model, "seed {seed}");
         });
-        house.run();
+        cluster.run();
     }
 }
 
@@ -112,19 +112,19 @@ fn a_tree_has_what_a_model_has() {
 fn two_batches(count: u64) -> u64 {
     let taken = std::rc::Rc::<std::cell::Cell<u64>>::default();
     let took = std::rc::Rc::clone(&taken);
-    let mut house = House::new(count, 4, 0, MemoryOptions::default());
-    house.client(move |mut hand| async move {
+    let mut cluster = TestCluster::new(count, 4, 0, MemoryOptions::default());
+    cluster.client(move |mut handle| async move {
         let rooms = Rooms::new(1);
         let even: Vec<u64> = (0..count).map(|number| 2 * number).collect();
-        let mut all = enter(&mut hand, &rooms, &even, None).await.places;
+        let mut all = enter(&mut handle, &rooms, &even, None).await.places;
         took.set(rooms.taken.get());
         let odd: Vec<u64> = even.iter().map(|number| number + 1).collect();
-        let more = enter(&mut hand, &rooms, &odd, None).await.places;
+        let more = enter(&mut handle, &rooms, &odd, None).await.places;
         all.extend(more);
         assert_eq!(all.len() as u64, 2 * count);
-        assert_eq!(all_of(&mut hand).await, all, "{count} keys");
+        assert_eq!(all_of(&mut handle).await, all, "{count} keys");
     });
-    house.run();
+    cluster.run();
     taken.get()
 }
 
@@ -145,24 +145,26 @@ fn as_many_keys_as_there_are_become_as_many_nodes_as_they_need() {
 #[test]
 fn a_snapshot_never_becomes_too_old_for_a_tree() {
     for seed in 0..SEEDS {
-        let mut house = House::new(seed, 4, 0, MemoryOptions::default());
-        house.client(move |mut hand| async move {
+        let mut cluster = TestCluster::new(seed, 4, 0, MemoryOptions::default());
+        cluster.client(move |mut handle| async move {
             let (rooms, mut model) = (Rooms::new(1), BTreeMap::new());
-            let mut enter_some = async |hand: &mut Hand, count: u64| {
+            let mut enter_some = async |handle: &mut ClientHandle, count: u64| {
                 for _ in 0..count {
-                    let number = hand.random.below(120);
-                    let some = [number, number + hand.random.below(3)];
-                    let known = enter(hand, &rooms, &some, None).await;
+                    let number = handle.random.below(120);
+                    let some = [number, number + handle.random.below(3)];
+                    let known = enter(handle, &rooms, &some, None).await;
                     model.extend(known.places);
                 }
                 model.clone()
             };
-            let count = hand.random.below(40);
-            let before = enter_some(&mut hand, count).await;
-            let snapshot = hand.begin().await;
-            let after = enter_some(&mut hand, 100).await;
+            let count = handle.random.below(40);
+            let before = enter_some(&mut handle, count).await;
+            let snapshot = handle.begin().await;
+            let after = enter_some(&mut handle, 100).await;
             for descending in [false, true] {
-                let mut seen = scan(&hand, &snapshot, everything(descending)).await.entries;
+                let mut seen = scan(&handle, &snapshot, everything(descending))
+                    .await
+                    .entries;
                 if descending {
                     seen.reverse();
                 }
@@ -180,10 +182,10 @@ fn a_snapshot_never_becomes_too_old_for_a_tree() {
             }
             for (key, place) in before {
                 let seek = Seek::At(key.clone());
-                let locate = hand.session.locate(&snapshot, tree(), seek, None);
-                assert_eq!(hand.run(locate).await.unwrap().place(&key), Some(place));
+                let locate = handle.session.locate(&snapshot, tree(), seek, None);
+                assert_eq!(handle.run(locate).await.unwrap().place(&key), Some(place));
             }
         });
-        house.run();
+        cluster.run();
     }
 }

@@ -3,26 +3,26 @@
 use manxdb_rsi::{Abort, Change, Draft, EnterError, Isolation, Layout, Record, Seek, Seen, Tree};
 use manxdb_sim::memory::MemoryOptions;
 
-use crate::common::House;
+use crate::common::TestCluster;
 use crate::tree::{LAYOUT, fresh, key, place, tree};
 
 #[test]
 fn what_is_no_node_is_told() {
-    let mut house = House::new(1, 2, 0, MemoryOptions::default());
-    house.client(|mut hand| async move {
+    let mut cluster = TestCluster::new(1, 2, 0, MemoryOptions::default());
+    cluster.client(|mut handle| async move {
         let root = Seen::fresh(tree().root().address(), LAYOUT);
         let change = Change {
             seen: root,
             value: Some(b"no node".to_vec()),
         };
-        assert!(hand.commit(&[], vec![change], Isolation::Snapshot).await);
-        let snapshot = hand.begin().await;
+        assert!(handle.commit(&[], vec![change], Isolation::Snapshot).await);
+        let snapshot = handle.begin().await;
         let seek = Seek::At(key(1));
-        let locate = hand.session.locate(&snapshot, tree(), seek, None);
-        let error = hand.run(locate).await.unwrap_err();
+        let locate = handle.session.locate(&snapshot, tree(), seek, None);
+        let error = handle.run(locate).await.unwrap_err();
         assert_eq!(error, Abort::Damaged(tree().root().address()));
     });
-    house.run();
+    cluster.run();
 }
 
 #[test]
@@ -37,14 +37,14 @@ fn a_tree_without_room_for_keys_is_refused() {
 
 #[test]
 fn what_a_tree_cannot_take_is_refused() {
-    let mut house = House::new(1, 2, 0, MemoryOptions::default());
-    house.client(|mut hand| async move {
-        let snapshot = hand.begin().await;
+    let mut cluster = TestCluster::new(1, 2, 0, MemoryOptions::default());
+    cluster.client(|mut handle| async move {
+        let snapshot = handle.begin().await;
         let longest = tree().key_max();
         let key = vec![7; longest + 1];
         let seek = Seek::At(key.clone());
-        let locate = hand.session.locate(&snapshot, tree(), seek, None);
-        let located = hand.run(locate).await.unwrap();
+        let locate = handle.session.locate(&snapshot, tree(), seek, None);
+        let located = handle.run(locate).await.unwrap();
         assert_eq!(located.place(&key), None);
         let mut draft = Draft::new(tree());
         let mut none = std::iter::empty();
@@ -67,5 +67,5 @@ fn what_a_tree_cannot_take_is_refused() {
             Ok(vec![Record::New(fresh(place(7, 64))); 2])
         );
     });
-    house.run();
+    cluster.run();
 }

@@ -8,41 +8,41 @@ use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{Abort, Draft, Isolation, Seek};
 use manxdb_sim::memory::MemoryOptions;
 
-use crate::common::House;
+use crate::common::TestCluster;
 use crate::tree::{Rooms, enter, fresh, key, tree};
 
 /// Enters a key under a snapshot that is older than all that memory has of the key's leaf; what
 /// came of it, and whether the session had seen what it wrote over.
 fn enter_into_the_unseen(mutant: Option<Mutant>) -> (Result<(), Abort>, bool) {
-    let mut house = House::new(1, 4, 0, MemoryOptions::default()).with(mutant);
+    let mut cluster = TestCluster::new(1, 4, 0, MemoryOptions::default()).with(mutant);
     let (is_begun, is_split) = (Rc::<Cell<bool>>::default(), Rc::<Cell<bool>>::default());
     let (begun, split) = (Rc::clone(&is_begun), Rc::clone(&is_split));
-    house.client(move |mut hand| async move {
+    cluster.client(move |mut handle| async move {
         let rooms = Rooms::new(1);
-        enter(&mut hand, &rooms, &[10, 20, 30, 40], None).await;
+        enter(&mut handle, &rooms, &[10, 20, 30, 40], None).await;
         begun.set(true);
         // The root comes to stand over two leaves, of which the left one is split: then memory has
         // nothing of the root, as it was, and nothing of the right leaf but what it was first.
         for number in [50, 60, 70, 80, 11, 12, 13, 14, 15, 16] {
-            enter(&mut hand, &rooms, &[number], None).await;
+            enter(&mut handle, &rooms, &[number], None).await;
         }
         split.set(true);
     });
     let found = Rc::new(Cell::new((Ok(()), false)));
     let noted = Rc::clone(&found);
-    house.client(move |mut hand| async move {
-        let wait = async |hand: &crate::tree::Hand, flag: &Cell<bool>| {
+    cluster.client(move |mut handle| async move {
+        let wait = async |handle: &crate::tree::ClientHandle, flag: &Cell<bool>| {
             while !flag.get() {
-                let look = hand.session.begin().unwrap();
-                hand.run(look).await.unwrap(); // and it is not heard of
+                let look = handle.session.begin().unwrap();
+                handle.run(look).await.unwrap(); // and it is not heard of
             }
         };
-        wait(&hand, &is_begun).await;
-        let snapshot = hand.begin().await;
-        wait(&hand, &is_split).await;
+        wait(&handle, &is_begun).await;
+        let snapshot = handle.begin().await;
+        wait(&handle, &is_split).await;
         let seek = Seek::At(key(75));
-        let locate = hand.session.locate(&snapshot, tree(), seek, None);
-        let located = hand.run(locate).await.unwrap();
+        let locate = handle.session.locate(&snapshot, tree(), seek, None);
+        let located = handle.run(locate).await.unwrap();
         let leaf = located.leaf().seen.clone();
         assert!(leaf.is_newest() && !snapshot.admits(leaf.stamp));
         let mut draft = Draft::new(tree());
@@ -50,11 +50,11 @@ fn enter_into_the_unseen(mutant: Option<Mutant>) -> (Result<(), Abort>, bool) {
         let mut records = Rooms::new(2).records().map(fresh);
         let mut rooms = Rooms::new(2).all().map(fresh);
         let entered = draft.enter(&[key(75)], &mut records, &mut rooms).unwrap();
-        let committed = hand.try_commit(&[], entered.changes, Isolation::Snapshot);
+        let committed = handle.try_commit(&[], entered.changes, Isolation::Snapshot);
         let committed = committed.await.map(drop);
-        noted.set((committed, hand.session.seen().admits(leaf.stamp)));
+        noted.set((committed, handle.session.seen().admits(leaf.stamp)));
     });
-    house.run();
+    cluster.run();
     found.get()
 }
 

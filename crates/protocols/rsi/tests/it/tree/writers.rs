@@ -10,7 +10,7 @@ use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{RecordAddress, Release, ThreadId};
 use manxdb_sim::memory::MemoryOptions;
 
-use crate::common::{self, House};
+use crate::common::{self, TestCluster};
 use crate::tree::{LAYOUT, Rooms, SEEDS, all_of, enter, enter_once, tree};
 
 /// What is known to be under keys.
@@ -31,29 +31,29 @@ fn note(known: &Notes, places: BTreeMap<Vec<u8>, RecordAddress>, seed: u64) {
 fn races(seed: u64, mutant: Option<Mutant>) {
     const CLIENTS: u64 = 4;
     const KEYS: u64 = 40;
-    let mut house = House::new(seed, 8, 0, MemoryOptions::default()).with(mutant);
+    let mut cluster = TestCluster::new(seed, 8, 0, MemoryOptions::default()).with(mutant);
     let known = Rc::<Notes>::default();
     for client in 1..=CLIENTS {
         let known = Rc::clone(&known);
-        house.client(move |mut hand| async move {
+        cluster.client(move |mut handle| async move {
             let rooms = Rooms::new(client);
             let mut hint = None;
             let numbers = (0..KEYS).map(|number| (number * 7 + client * 10) % KEYS);
             let numbers: Vec<u64> = numbers.collect();
             for batch in numbers.chunks(usize::try_from(client).unwrap()) {
-                let entered = enter(&mut hand, &rooms, batch, hint).await;
+                let entered = enter(&mut handle, &rooms, batch, hint).await;
                 hint = entered.hint;
                 note(&known, entered.places, seed);
             }
         });
     }
-    house.run();
+    cluster.run();
     let known = known.borrow().clone();
     assert_eq!(known.len() as u64, KEYS);
-    house.client(move |mut hand| async move {
-        assert_eq!(all_of(&mut hand).await, known, "seed {seed}");
+    cluster.client(move |mut handle| async move {
+        assert_eq!(all_of(&mut handle).await, known, "seed {seed}");
     });
-    house.run();
+    cluster.run();
 }
 
 #[test]
@@ -76,18 +76,18 @@ fn nodes_that_two_write_are_found_and_keys_that_are_left_out() {
 /// another one enters the rest. Returns how many nodes were left locked by what was not logged.
 fn dying_writers(seed: u64, mutant: Option<Mutant>) -> u32 {
     const KEYS: u64 = 30;
-    let mut house = House::new(seed, 8, 0, MemoryOptions::default()).with(mutant);
-    house = house.with_logs();
+    let mut cluster = TestCluster::new(seed, 8, 0, MemoryOptions::default()).with(mutant);
+    cluster = cluster.with_logs();
     let known = Rc::<Notes>::default();
-    let enters = |house: &mut House, client: u64| {
+    let enters = |cluster: &mut TestCluster, client: u64| {
         let known = Rc::clone(&known);
-        house.client(move |mut hand| async move {
+        cluster.client(move |mut handle| async move {
             let rooms = Rooms::new(client);
             let numbers: Vec<u64> = (0..KEYS).collect();
             for batch in numbers.chunks(usize::try_from(client + 1).unwrap()) {
                 let mut entered = None;
                 for _ in 0..20 {
-                    match enter_once(&mut hand, &rooms, batch, None).await {
+                    match enter_once(&mut handle, &rooms, batch, None).await {
                         Ok(known) => entered = Some(known.places),
                         Err(abort) => assert!(common::can_be_tried_again(abort), "{abort}"),
                     }
@@ -100,34 +100,34 @@ fn dying_writers(seed: u64, mutant: Option<Mutant>) -> u32 {
             }
         })
     };
-    let dead = enters(&mut house, 1);
-    enters(&mut house, 2);
-    house.start();
+    let dead = enters(&mut cluster, 1);
+    enters(&mut cluster, 2);
+    cluster.start();
     for _ in 0..Random::stream(seed, &[3]).below(900) {
-        house.step();
+        cluster.step();
     }
-    house.kill(dead);
-    while house.step() {}
-    let last = house.recovered(ThreadId::FIRST);
+    cluster.kill(dead);
+    while cluster.step() {}
+    let last = cluster.recovered(ThreadId::FIRST);
     let released = Rc::<Cell<u32>>::default();
     let count = Rc::clone(&released);
-    house.client(move |hand| async move {
+    cluster.client(move |handle| async move {
         let nodes = (1..=2).flat_map(|client| Rooms::new(client).all());
         for node in std::iter::once(tree().root()).chain(nodes) {
             let release = Release::new(node.address(), LAYOUT, last);
-            let is_released = hand.run(release).await.unwrap();
+            let is_released = handle.run(release).await.unwrap();
             count.set(count.get() + u32::from(is_released));
         }
     });
-    house.run();
-    enters(&mut house, 3);
-    house.run();
+    cluster.run();
+    enters(&mut cluster, 3);
+    cluster.run();
     let known = known.borrow().clone();
     assert_eq!(known.len() as u64, KEYS, "seed {seed}");
-    house.client(move |mut hand| async move {
-        assert_eq!(all_of(&mut hand).await, known, "seed {seed}");
+    cluster.client(move |mut handle| async move {
+        assert_eq!(all_of(&mut handle).await, known, "seed {seed}");
     });
-    house.run();
+    cluster.run();
     released.get()
 }
 

@@ -16,7 +16,7 @@ use super::plan::Plan;
 
 /// Between a program and the rack.
 #[derive(Default)]
-pub struct Desk {
+pub struct Mailbox {
     pub asked: Option<Request>,
     pub answered: Option<Vec<OperationOutcome>>,
     pub now: SimTime,
@@ -34,18 +34,18 @@ pub enum Request {
     Leave(Vec<Operation>),
 }
 
-/// A program's hand on the rack.
-pub struct Hand {
+/// A program's handle on the rack.
+pub struct ClientHandle {
     pub random: Random,
     pub plan: Plan,
     pub mutant: Option<Mutant>,
-    pub desk: Rc<RefCell<Desk>>,
+    pub mailbox: Rc<RefCell<Mailbox>>,
 }
 
-impl Hand {
+impl ClientHandle {
     async fn request(&self, request: Request) -> Vec<OperationOutcome> {
-        self.desk.borrow_mut().asked = Some(request);
-        poll_fn(|_| match self.desk.borrow_mut().answered.take() {
+        self.mailbox.borrow_mut().asked = Some(request);
+        poll_fn(|_| match self.mailbox.borrow_mut().answered.take() {
             Some(outcomes) => Poll::Ready(outcomes),
             None => Poll::Pending,
         })
@@ -122,6 +122,6 @@ impl Hand {
     }
 
     pub fn now(&self) -> SimTime {
-        self.desk.borrow().now
+        self.mailbox.borrow().now
     }
 }

@@ -1,4 +1,4 @@
-//! Where everything is in the tests' memory, and a client's hand on it.
+//! Where everything is in the tests' memory, and a client's handle on it.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -28,15 +28,15 @@ pub const BYTES: u64 = 1 << 20;
 /// Records of a region.
 const EACH: u64 = 3;
 /// Regions of records.
-pub const SHELVES: u64 = 3;
-pub const RECORDS: u64 = EACH * SHELVES;
+pub const EXTENTS: u64 = 3;
+pub const RECORDS: u64 = EACH * EXTENTS;
 
 /// Where everything is, by the addresses of regions.
 #[derive(Clone)]
 pub struct Plan {
     pub vector: Vector,
     pub logs: Address,
-    pub shelves: Vec<Address>,
+    pub extents: Vec<Address>,
     /// Words for directories.
     pub entries: Address,
     /// Records with keys.
@@ -49,8 +49,8 @@ pub struct Plan {
 
 impl Plan {
     pub fn record(&self, number: u64) -> Address {
-        let shelf = self.shelves[usize::try_from(number % SHELVES).unwrap()];
-        shelf.plus(number / SHELVES * each(LAYOUT))
+        let extent = self.extents[usize::try_from(number % EXTENTS).unwrap()];
+        extent.plus(number / EXTENTS * each(LAYOUT))
     }
 
     pub fn log(&self, map: &Map, thread: ThreadId) -> Log {
@@ -99,11 +99,11 @@ pub fn build(replicas: usize) -> (Map, Plan) {
     let logs = map
         .add(RegionKind::Logs, LOG_BYTES * u64::from(THREADS))
         .unwrap();
-    let shelf = |map: &mut Map| {
+    let extent = |map: &mut Map| {
         map.add(RegionKind::Records(LAYOUT), EACH * each(LAYOUT))
             .unwrap()
     };
-    let shelves = (0..SHELVES).map(|_| shelf(&mut map)).collect();
+    let extents = (0..EXTENTS).map(|_| extent(&mut map)).collect();
     let entries = map.add(RegionKind::Entries, 8192).unwrap();
     let keyed = map
         .add(RegionKind::Records(KEYED), ROOMS * each(KEYED))
@@ -117,7 +117,7 @@ pub fn build(replicas: usize) -> (Map, Plan) {
     let plan = Plan {
         vector: Vector::new(vector, THREADS).unwrap(),
         logs,
-        shelves,
+        extents,
         entries,
         keyed,
         nodes,
@@ -141,7 +141,7 @@ pub enum Answer {
 }
 
 #[derive(Default)]
-pub struct Desk {
+pub struct Mailbox {
     pub asked: Option<Request>,
     pub answered: Option<Answer>,
     pub now: SimTime,
@@ -149,9 +149,9 @@ pub struct Desk {
     pub counts: (u64, u64),
 }
 
-/// A client's hand on the memory, in one epoch after another.
+/// A client's handle on the memory, in one epoch after another.
 #[derive(Clone)]
-pub struct Hand {
+pub struct ClientHandle {
     pub owner: Owner,
     pub map: Arc<Map>,
     pub plan: Plan,
@@ -160,13 +160,13 @@ pub struct Hand {
     pub mutant: Option<Mutant>,
     /// How all ended before the epoch that began last, whether the client has heard of it or not.
     pub closed: Rc<RefCell<Vec<Closed>>>,
-    pub desk: Rc<RefCell<Desk>>,
+    pub mailbox: Rc<RefCell<Mailbox>>,
 }
 
-impl Hand {
+impl ClientHandle {
     async fn request(&self, request: Request) -> Answer {
-        self.desk.borrow_mut().asked = Some(request);
-        poll_fn(|_| match self.desk.borrow_mut().answered.take() {
+        self.mailbox.borrow_mut().asked = Some(request);
+        poll_fn(|_| match self.mailbox.borrow_mut().answered.take() {
             Some(answer) => Poll::Ready(answer),
             None => Poll::Pending,
         })
@@ -213,12 +213,12 @@ impl Hand {
     }
 
     pub fn now(&self) -> SimTime {
-        self.desk.borrow().now
+        self.mailbox.borrow().now
     }
 
     /// Batches that it asked for, and operations in them.
     pub fn counts(&self) -> (u64, u64) {
-        self.desk.borrow().counts
+        self.mailbox.borrow().counts
     }
 }
 
@@ -247,7 +247,7 @@ impl Machine for Once {
     }
 }
 
-/// Machine that is begun after a pause, the how manieth time.
+/// A machine that is begun after a pause, which grows with the number of attempts.
 struct Late<W>(W, u32);
 
 impl<W: Machine> Machine for Late<W> {
@@ -265,8 +265,8 @@ impl<W: Machine> Machine for Late<W> {
     }
 }
 
-/// A hand that carries work out for others.
-pub struct Carried(pub Hand);
+/// A handle that carries work out for others.
+pub struct Carried(pub ClientHandle);
 
 impl Carrier for Carried {
     type Error = Infallible;

@@ -1,5 +1,5 @@
 //! A rack in virtual time whose memory is replicated: servers that are lost, or only taken for
-//! lost, and clients that act under names of their epochs. The house does what recovery coordinators do: it
+//! lost, and clients that act under names of their epochs. The cluster does what recovery coordinators do: it
 //! agrees on the next map, has everybody shut out, has all restored, and lets those in who live.
 
 use std::cell::{Cell, RefCell};
@@ -20,21 +20,22 @@ use manxdb_rsi::{
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
 
 use crate::common::LAYOUT;
-use crate::replicas::hand::{
-    Answer, BYTES, Desk, Hand, Once, Plan, RECORDS, Request, SERVERS, THREADS, build, session,
+use crate::replicas::client_handle::{
+    Answer, BYTES, ClientHandle, Mailbox, Once, Plan, RECORDS, Request, SERVERS, THREADS, build,
+    session,
 };
 
 type Program = Pin<Box<dyn Future<Output = ()>>>;
 
 struct Client {
-    desk: Rc<RefCell<Desk>>,
+    mailbox: Rc<RefCell<Mailbox>>,
     program: Option<Program>,
     owner: Owner,
     /// What servers know it as.
     name: u64,
 }
 
-pub struct House {
+pub struct TestCluster {
     pub memory: Memory,
     pub map: Arc<Map>,
     pub plan: Plan,
@@ -54,7 +55,7 @@ pub struct House {
     let_in: Vec<u64>,
 }
 
-impl House {
+impl TestCluster {
     pub fn new(seed: u64, replicas: usize) -> Self {
         Self::slow(seed, replicas, MemoryOptions::default().slow_one_in)
     }
@@ -70,7 +71,7 @@ impl House {
             memory.register(ServerId(server), BYTES);
         }
         let (map, plan) = build(replicas);
-        let mut house = Self {
+        let mut cluster = Self {
             memory,
             map: Arc::new(map),
             plan,
@@ -85,8 +86,8 @@ impl House {
             is_ending: false,
             let_in: Vec::new(),
         };
-        house.format();
-        house
+        cluster.format();
+        cluster
     }
 
     /// Writes empty records, before anybody looks.
@@ -119,7 +120,7 @@ impl House {
     }
 
     /// Adds a client with its program; its number, which is its thread's and one more.
-    pub fn client<F>(&mut self, program: impl FnOnce(Hand) -> F) -> u64
+    pub fn client<F>(&mut self, program: impl FnOnce(ClientHandle) -> F) -> u64
     where
         F: Future<Output = ()> + 'static,
     {
@@ -130,12 +131,12 @@ impl House {
         number
     }
 
-    fn enter<F>(&mut self, number: u64, owner: Owner, program: impl FnOnce(Hand) -> F)
+    fn enter<F>(&mut self, number: u64, owner: Owner, program: impl FnOnce(ClientHandle) -> F)
     where
         F: Future<Output = ()> + 'static,
     {
-        let desk = Rc::<RefCell<Desk>>::default();
-        let hand = Hand {
+        let mailbox = Rc::<RefCell<Mailbox>>::default();
+        let handle = ClientHandle {
             owner,
             map: Arc::clone(&self.map),
             plan: self.plan.clone(),
@@ -143,12 +144,12 @@ impl House {
             random: Random::stream(self.seed, &[number]),
             mutant: self.mutant,
             closed: Rc::clone(&self.closed),
-            desk: Rc::clone(&desk),
+            mailbox: Rc::clone(&mailbox),
         };
         let name = self.name();
         let client = Client {
-            desk,
-            program: Some(Box::pin(program(hand))),
+            mailbox,
+            program: Some(Box::pin(program(handle))),
             owner,
             name,
         };
@@ -207,14 +208,14 @@ impl House {
 
     fn answer(&mut self, number: u64, answer: Answer) {
         let client = self.clients.get_mut(&number).unwrap();
-        client.desk.borrow_mut().answered = Some(answer);
+        client.mailbox.borrow_mut().answered = Some(answer);
         self.poll(number);
     }
 
     fn poll(&mut self, number: u64) {
         let now = self.memory.now();
         let client = self.clients.get_mut(&number).unwrap();
-        client.desk.borrow_mut().now = now;
+        client.mailbox.borrow_mut().now = now;
         let Some(program) = &mut client.program else {
             return;
         };
@@ -223,13 +224,13 @@ impl House {
             client.program = None;
             return;
         }
-        let asked = client.desk.borrow_mut().asked.take();
+        let asked = client.mailbox.borrow_mut().asked.take();
         match asked {
             Some(Request::Ask(operations, times)) => {
                 let count = operations.len() as u64;
-                let mut desk = client.desk.borrow_mut();
-                desk.counts = (desk.counts.0 + 1, desk.counts.1 + count);
-                drop(desk);
+                let mut mailbox = client.mailbox.borrow_mut();
+                mailbox.counts = (mailbox.counts.0 + 1, mailbox.counts.1 + count);
+                drop(mailbox);
                 let name = client.name;
                 self.post(name, operations, times);
             }
@@ -386,17 +387,17 @@ impl House {
     pub fn refill(&mut self) -> Refilled {
         let done = Refilled::default();
         let notes = Rc::clone(&done);
-        self.client(move |mut hand| async move {
+        self.client(move |mut handle| async move {
             // A new place begins behind a snapshot that is closed already.
             let mut region = 0;
-            while region < hand.map.regions().len() {
-                let Ok(snapshot) = hand.run(hand.session.begin().unwrap()).await else {
+            while region < handle.map.regions().len() {
+                let Ok(snapshot) = handle.run(handle.session.begin().unwrap()).await else {
                     return;
                 };
-                hand.session.saw(&snapshot);
-                let (map, stamp) = (Arc::clone(&hand.map), hand.session.holder());
-                let work = Refill::new(map, region, stamp, snapshot).with(hand.mutant);
-                if hand.run(work).await.is_err() {
+                handle.session.saw(&snapshot);
+                let (map, stamp) = (Arc::clone(&handle.map), handle.session.holder());
+                let work = Refill::new(map, region, stamp, snapshot).with(handle.mutant);
+                if handle.run(work).await.is_err() {
                     return;
                 }
                 notes.borrow_mut().push(region);
@@ -455,9 +456,9 @@ impl House {
         let last = Rc::<Cell<Option<Stamp>>>::default();
         let noted = Rc::clone(&last);
         let vector = self.plan.vector;
-        self.client(move |hand| async move {
-            let log = hand.plan.log(&hand.map, owner.thread);
-            let recovered = hand.run(Recover::new(owner.thread, vector, log)).await;
+        self.client(move |handle| async move {
+            let log = handle.plan.log(&handle.map, owner.thread);
+            let recovered = handle.run(Recover::new(owner.thread, vector, log)).await;
             noted.set(recovered.ok().map(|recovered| recovered.last));
         });
         self.reaped.push((number, last));
