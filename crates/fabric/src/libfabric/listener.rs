@@ -9,7 +9,7 @@ use rustix::net::sockopt::{
 };
 
 /// Who says nothing for this long is none: a client at the listener, a server that is asked, the thread of
-/// its rooms.
+/// its connections.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// A machine that has not answered for so long is not there. Its system answers, however busy it is.
 pub(super) const ARRIVAL: Duration = Duration::from_secs(2);

@@ -46,13 +46,13 @@ mod shape;
 #[cfg(feature = "libfabric")]
 mod client;
 #[cfg(feature = "libfabric")]
+mod connections;
+#[cfg(feature = "libfabric")]
 mod link;
 #[cfg(feature = "libfabric")]
 mod port;
 #[cfg(feature = "libfabric")]
 mod provider;
-#[cfg(feature = "libfabric")]
-mod recv_buffers;
 #[cfg(feature = "libfabric")]
 mod server;
 

@@ -1,4 +1,4 @@
-//! A memory server's side: a listener, and rooms behind it.
+//! A memory server's side: a listener, and connections behind it.
 
 use std::io::{self, Read as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,12 +7,12 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use super::connections::{Connections, Order, Seen, Shown};
 use super::hello::{self, Ask, Denial, Place, Report, What};
 use super::listener::{ListenerAddress, PATIENCE, stay_awake};
 use super::needs::Refused;
 use super::port::{Memory, Port};
 use super::provider::{Granted, Provider, memory};
-use super::recv_buffers::{Order, RecvBuffers, Seen, Shown};
 use crate::address::{ServerId, WORD};
 use crate::memory::words::Words;
 
@@ -23,7 +23,7 @@ pub struct MemoryServer {
     orders: Sender<Order>,
     seen: Seen,
     is_over: Arc<AtomicBool>,
-    rooms: Option<JoinHandle<()>>,
+    connections: Option<JoinHandle<()>>,
 }
 
 /// A memory server does not start.
@@ -95,8 +95,9 @@ impl MemoryServer {
             orders: orders.clone(),
         };
         let seen = Seen::default();
-        let rooms = RecvBuffers::new(Arc::clone(&seen));
-        let rooms = spawn("memory-rooms", move || rooms.run(&ordered)).map_err(failed)?;
+        let connections = Connections::new(Arc::clone(&seen));
+        let connections =
+            spawn("memory-connections", move || connections.run(&ordered)).map_err(failed)?;
         let over = Arc::clone(&is_over);
         let open = move || open(&listener, &porter, &over);
         spawn("memory-listener", open).map_err(failed)?;
@@ -106,7 +107,7 @@ impl MemoryServer {
             orders,
             seen,
             is_over,
-            rooms: Some(rooms),
+            connections: Some(connections),
         })
     }
 
@@ -154,7 +155,7 @@ impl MemoryServer {
     }
 }
 
-/// Orders the thread of the rooms to shut a client out; why it may still write.
+/// Orders the thread of the connections to shut a client out; why it may still write.
 fn fence(orders: &Sender<Order>, client: u64) -> Report {
     let (reply, replied) = channel();
     let order = Order::Shut { client, reply };
@@ -169,8 +170,8 @@ impl Drop for MemoryServer {
         self.is_over.store(true, Ordering::Relaxed);
         let _ = TcpStream::connect_timeout(&self.address, PATIENCE); // wakes the listener, which ends
         let _ = self.orders.send(Order::End);
-        if let Some(rooms) = self.rooms.take() {
-            let _ = rooms.join(); // it has nothing to panic over
+        if let Some(connections) = self.connections.take() {
+            let _ = connections.join(); // it has nothing to panic over
         }
     }
 }
@@ -229,22 +230,26 @@ impl Porter {
 
     /// Lets one client in, and watches for its end.
     fn admit(&self, mut stream: TcpStream, client: u64) -> io::Result<()> {
-        match self.room(&stream, client)? {
+        match self.connection(&stream, client)? {
             Err(denial) => hello::write_answer(&Err(denial), &mut stream),
-            Ok((room, place)) => {
+            Ok((connection, place)) => {
                 let answered = hello::write_answer(&Ok(place), &mut stream);
                 if answered.is_ok() && stream.set_read_timeout(None).is_ok() {
                     // It has nothing more to say: whatever comes is its end.
                     let _ = stream.read(&mut [0]);
                 }
-                let _ = self.orders.send(Order::Leave { client, room }); // or the server is over
+                let _ = self.orders.send(Order::Leave { client, connection }); // or the server is over
                 answered
             }
         }
     }
 
-    /// A room for a client: its number, and what it is reached by.
-    fn room(&self, stream: &TcpStream, client: u64) -> io::Result<Result<(u64, Place), Denial>> {
+    /// A connection for a client: its number, and what it is reached by.
+    fn connection(
+        &self,
+        stream: &TcpStream,
+        client: u64,
+    ) -> io::Result<Result<(u64, Place), Denial>> {
         let asked = self.order(|reply| Order::Ask { client, reply })?;
         let opened = asked.and_then(|()| self.port().map_err(Denial::Because));
         let (port, place) = match opened {
@@ -258,10 +263,10 @@ impl Porter {
             stream,
             reply,
         })?;
-        Ok(admitted.map(|room| (room, place)))
+        Ok(admitted.map(|connection| (connection, place)))
     }
 
-    /// What the thread of the rooms answers to an order.
+    /// What the thread of the connections answers to an order.
     fn order<T>(&self, order: impl FnOnce(Sender<T>) -> Order) -> io::Result<T> {
         let over = || io::Error::from(io::ErrorKind::ConnectionAborted);
         let (reply, replied) = channel();

@@ -1,6 +1,6 @@
 //! The one thread of a memory server that calls libfabric.
 //!
-//! It owns all ports, one for each client (a *room*), and polls them in turn: of most providers
+//! It owns all ports, one for each connection of a client, and polls them in turn: of most providers
 //! that is when reads, writes and swaps are done, one after another. Other threads give it orders.
 //! While there are clients it never rests: a memory server has a processor for it.
 
@@ -19,7 +19,7 @@ use super::listener::PATIENCE;
 use super::port::Port;
 use crate::waiting::Waiting;
 
-/// Rounds through all rooms between two looks at what is ordered.
+/// Rounds through all connections between two looks at what is ordered.
 const ROUNDS: u32 = 64;
 /// Rounds of these in which a client that is shut out may hear of it and end what it has begun, and how
 /// long they may take. One that hangs begins nothing meanwhile.
@@ -32,13 +32,13 @@ const _: () = assert!(
 
 /// What other threads want.
 pub(super) enum Order {
-    /// Whether a client may have a room: asked before a port is opened for it, elsewhere, since memory is
+    /// Whether a client may have a connection: asked before a port is opened for it, elsewhere, since memory is
     /// registered over it, which may take long.
     Ask {
         client: u64,
         reply: Sender<Result<(), Denial>>,
     },
-    /// A client gets a room, unless it may not have one any more; its number comes with the answer.
+    /// A client gets a connection, unless it may not have one any more; its number comes with the answer.
     Admit {
         client: u64,
         port: Port,
@@ -48,9 +48,9 @@ pub(super) enum Order {
     },
     /// A client is to write nothing more; the reply says why it may.
     Shut { client: u64, reply: Sender<Report> },
-    /// The client of a room is gone.
-    Leave { client: u64, room: u64 },
-    /// All rooms are to be closed.
+    /// The client of a connection is gone.
+    Leave { client: u64, connection: u64 },
+    /// All connections are to be closed.
     End,
 }
 
@@ -66,9 +66,9 @@ pub(super) struct Shown {
 }
 
 /// All clients of a server.
-pub(super) struct RecvBuffers {
+pub(super) struct Connections {
     seen: Seen,
-    open: BTreeMap<u64, RecvBuffer>,
+    open: BTreeMap<u64, Connection>,
     /// Those who are not let in again: a word for each.
     shut: BTreeSet<u64>,
     /// How many there have been.
@@ -77,13 +77,13 @@ pub(super) struct RecvBuffers {
 }
 
 /// A client's.
-struct RecvBuffer {
+struct Connection {
     number: u64,
     port: Port,
     stream: TcpStream,
 }
 
-impl RecvBuffer {
+impl Connection {
     /// Whether its client still has its connection.
     fn is_inhabited(&self) -> bool {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
@@ -92,7 +92,7 @@ impl RecvBuffer {
     }
 }
 
-impl RecvBuffers {
+impl Connections {
     /// None are open yet.
     pub(super) fn new(seen: Seen) -> Self {
         Self {
@@ -124,9 +124,9 @@ impl RecvBuffers {
 
     fn poll(&mut self) {
         for _ in 0..ROUNDS {
-            for room in self.open.values_mut() {
+            for connection in self.open.values_mut() {
                 // An error is that of a client's operation, of which the client hears.
-                while let Ok(Some(_)) = room.port.poll() {}
+                while let Ok(Some(_)) = connection.port.poll() {}
             }
         }
     }
@@ -152,8 +152,8 @@ impl RecvBuffers {
                 self.show();
                 let _ = reply.send(shut); // or its patience was at an end
             }
-            Order::Leave { client, room } => {
-                let is_there = |found: &RecvBuffer| found.number == room;
+            Order::Leave { client, connection } => {
+                let is_there = |found: &Connection| found.number == connection;
                 if self.open.get(&client).is_some_and(is_there) {
                     let _ = self.close(client); // it is gone
                 }
@@ -183,17 +183,17 @@ impl RecvBuffers {
         Ok(())
     }
 
-    /// The number of its room.
+    /// The number of its connection.
     fn admit(&mut self, client: u64, port: Port, stream: TcpStream) -> Result<u64, Denial> {
         self.may_come(client)?; // it may have been shut out since it asked
         self.count += 1;
         let number = self.count;
-        let room = RecvBuffer {
+        let connection = Connection {
             number,
             port,
             stream,
         };
-        let other = self.open.insert(client, room);
+        let other = self.open.insert(client, connection);
         assert!(other.is_none(), "a client has one port: {client}");
         Ok(number)
     }
@@ -203,8 +203,8 @@ impl RecvBuffers {
     /// it answers what has come by then, over the connection that it has just closed (1.17).
     fn shut(&mut self, client: u64) -> Report {
         self.shut.insert(client);
-        if let Some(room) = self.open.get_mut(&client) {
-            let _ = room.stream.write_all(&[SHUT_OUT]); // or it is gone
+        if let Some(connection) = self.open.get_mut(&client) {
+            let _ = connection.stream.write_all(&[SHUT_OUT]); // or it is gone
         }
         assert!(
             self.may_come(client).is_err(),
@@ -212,7 +212,7 @@ impl RecvBuffers {
         );
         let began = Instant::now();
         for _ in 0..GRACE {
-            let is_there = self.open.get(&client).is_some_and(RecvBuffer::is_inhabited);
+            let is_there = self.open.get(&client).is_some_and(Connection::is_inhabited);
             if !is_there || began.elapsed() > GRACE_TIME {
                 break;
             }
@@ -223,20 +223,20 @@ impl RecvBuffers {
     }
 
     fn close(&mut self, client: u64) -> Report {
-        let Some(room) = self.open.remove(&client) else {
+        let Some(connection) = self.open.remove(&client) else {
             return Ok(());
         };
         assert!(
             !self.open.contains_key(&client),
             "a port that is closed is polled no more: {client}"
         );
-        let closed = room.port.close();
-        let _ = room.stream.shutdown(Shutdown::Both); // ends the thread that listens to it
+        let closed = connection.port.close();
+        let _ = connection.stream.shutdown(Shutdown::Both); // ends the thread that listens to it
         closed.map_err(|code| code.to_string())
     }
 }
 
-impl Drop for RecvBuffers {
+impl Drop for Connections {
     fn drop(&mut self) {
         let clients: Vec<u64> = self.open.keys().copied().collect();
         for client in clients {
