@@ -6,7 +6,7 @@ use super::Binder;
 use super::scope::{ColumnName, seen_from};
 use crate::error::{SqlError, SqlResult};
 use crate::plan::{Expr, ExprKind};
-use crate::types::{DataType, TextSize};
+use crate::types::DataType;
 
 /// The last number of a parameter, as many as the protocol can count.
 const PARAMETER_MAX: usize = 65_535;
@@ -93,13 +93,14 @@ impl Binder<'_> {
     }
 
     fn user_variable(&self, name: &str) -> Expr {
-        let ty = DataType::Text {
-            size: TextSize::Long,
-            collation: self.context.collation,
-        };
+        let name = name.to_lowercase();
+        let collation = self.context.collation;
         Expr {
-            kind: ExprKind::UserVariable(name.to_lowercase()),
-            ty,
+            ty: self
+                .context
+                .virtual_tables
+                .user_variable_type(&name, collation),
+            kind: ExprKind::UserVariable(name),
             nullable: true,
         }
     }

@@ -177,14 +177,17 @@ impl Binder<'_> {
         let ast::Expr::Subquery(query) = right else {
             return Err(SqlError::syntax(format!("near '{right}'")));
         };
+        // The two that are IN and NOT IN take rows.
+        let is_membership = matches!((op, all), (CompareOp::Eq, false) | (CompareOp::Ne, true));
+        if is_membership {
+            let values = self.bind_row(left)?;
+            let nested = self.bind_nested(query)?;
+            check_in(query, values.len(), nested.bound.columns())?;
+            return self.in_subquery(values, nested, all);
+        }
         let value = self.bind_scalar(left)?;
         let nested = self.bind_nested(query)?;
         check_in(query, 1, nested.bound.columns())?;
-        match (op, all) {
-            (CompareOp::Eq, false) => return self.in_subquery(vec![value], nested, false),
-            (CompareOp::Ne, true) => return self.in_subquery(vec![value], nested, true),
-            _ => {}
-        }
         let plan = Self::nested_plan(nested)?;
         let column = column_expr(0, plan.columns[0].ty.clone(), true);
         let comparison = self.compare(op, value.clone(), column)?;

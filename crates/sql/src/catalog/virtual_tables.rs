@@ -23,6 +23,15 @@ pub trait VirtualTables {
             collation,
         }
     }
+    /// Type of `@name` where it is read: that of its value when the statement is bound, and text where it has
+    /// none.
+    fn user_variable_type(&self, name: &str, collation: Collation) -> DataType {
+        let _ = name;
+        DataType::Text {
+            size: TextSize::Long,
+            collation,
+        }
+    }
 }
 
 /// No computed tables: materialized views read stored ones.

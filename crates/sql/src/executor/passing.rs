@@ -13,18 +13,28 @@ use super::scan::assemble;
 use crate::encoding;
 use crate::error::{SqlError, SqlResult};
 use crate::plan::physical::{Access, Scan};
-use crate::plan::walk;
+use crate::plan::{CompareOp, Expr, ExprKind, walk};
 use crate::types::Value;
 
 /// Whether the rows that `scan` reads are looked at before they are locked: there must be more
-/// conditions than those that say where to look.
+/// conditions than those that say where to look, or one that leaves out the end of a range, which is
+/// read with it.
 pub(super) fn passes_by(run: &Run<'_>, scan: &Scan) -> bool {
     run.txn().passes_rows_by(run.mode)
-        && scan.predicates.len() > scan.access.parts.len()
+        && (scan.predicates.len() > scan.access.parts.len()
+            || scan.predicates.iter().any(is_strict))
         && !scan
             .predicates
             .iter()
             .any(|predicate| walk::is_volatile(predicate) || walk::has_subquery(predicate))
+}
+
+/// Whether a condition is `<` or `>`.
+fn is_strict(predicate: &Expr) -> bool {
+    matches!(
+        predicate.kind,
+        ExprKind::Compare(CompareOp::Lt | CompareOp::Gt, ..)
+    )
 }
 
 /// The next wanted entries of a range, and what is left of it.

@@ -91,6 +91,11 @@ impl Session {
         let instance = self.instance();
         let version = instance.store.current().version;
         let found = self.with_key(text, constants, |key| instance.plans.get(key, version));
+        // Another session, or this one before, may have had values of other types in these variables.
+        let found = found.filter(|found| match found {
+            Found::Plan(compiled) => self.state.variables_have(&compiled.variables),
+            Found::NoTemplate(_) => true,
+        });
         count(if matches!(found, Some(Found::Plan(_))) {
             &instance.metrics.plan_hits
         } else {
@@ -145,6 +150,7 @@ impl Session {
 
     /// Plans a parsed statement and finds out what it needs.
     pub(super) fn compile(&self, parsed: Parsed) -> SqlResult<Compiled> {
+        self.state.take_bound_variables(); // what came before is another statement's
         let catalog = self.catalog();
         let database = self.state.database.borrow().clone();
         let plan = match &parsed.special {
@@ -161,9 +167,11 @@ impl Session {
         );
         needs.extend(self.needs_of_source(&parsed, &catalog, database.as_deref()));
         let plan = plan.map(|plan| self.with_view(plan, &parsed, &catalog, database.as_deref()));
+        let uncut = self.uncut(&parsed, &catalog, database.as_deref())?;
         Ok(Compiled {
             kind: kind_of(&parsed),
-            uncut: self.uncut(&parsed, &catalog, database.as_deref())?,
+            uncut,
+            variables: self.state.take_bound_variables(),
             unlimited: is_unlimited(&parsed),
             shown_params: if parsed.param_count > 0 && parsed.constants.is_empty() {
                 ShownParams::of(plan.as_ref())

@@ -1,5 +1,6 @@
 //! A statement, parsed and, when it can be, planned.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{SqlError, SqlResult};
@@ -27,6 +28,8 @@ pub(crate) struct Compiled {
     pub kind: StatementKind,
     /// Catalog it was made under.
     pub catalog_version: u64,
+    /// The user variables that it reads, with the types that the plan was made for.
+    pub(super) variables: BTreeMap<String, DataType>,
     /// The query without its LIMIT, when `SQL_CALC_FOUND_ROWS` asks how many rows it has.
     pub uncut: Option<Box<Plan>>,
     /// The query has no LIMIT of its own, so `sql_select_limit` counts.
@@ -128,6 +131,7 @@ impl Compiled {
             catalog_version,
             uncut: None,
             unlimited: false,
+            variables: BTreeMap::new(),
             shown_params: ShownParams::default(),
             candidate: OnceLock::new(),
         }

@@ -13,7 +13,9 @@ use super::session::Session;
 use crate::plan::physical::Node;
 use crate::plan::{Expr, ExprKind, walk};
 use crate::statement::StatementPlan;
-use crate::types::{DataType, MAX_DECIMAL_PRECISION, MAX_DECIMAL_SCALE, Value};
+use crate::types::{
+    Collation, DataType, MAX_DECIMAL_PRECISION, MAX_DECIMAL_SCALE, TextSize, Value,
+};
 
 /// The parameters that columns of a query are computed with.
 #[derive(Debug, Default)]
@@ -95,6 +97,19 @@ impl ShownParams {
             types.clear();
         }
         types
+    }
+}
+
+/// The type of a user variable that holds `value`. Times are kept as they are, and read as text.
+pub(super) fn type_of_variable(value: &Value, collation: Collation) -> DataType {
+    let size = TextSize::Long;
+    match value {
+        Value::Int(_) => DataType::BIGINT,
+        Value::UInt(_) => DataType::BIGINT_UNSIGNED,
+        Value::Double(_) => DataType::DOUBLE,
+        Value::Decimal(number) => decimal_type(number),
+        Value::Bytes(_) => DataType::Blob { size },
+        _ => DataType::Text { size, collation },
     }
 }
 

@@ -9,12 +9,13 @@ use super::accounts::Account;
 use super::host::ClientInfo;
 use super::instance::Instance;
 use super::processes::Process;
+use super::retyped::type_of_variable;
 use super::variables::{Settings, Values, find};
 use super::waiter::SessionWaiter;
 use crate::catalog::{Catalog, TemporaryTables};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{SessionInfo, Warning};
-use crate::types::Value;
+use crate::types::{Collation, DataType, Value};
 
 /// The state of one session.
 pub(crate) struct SessionState {
@@ -28,6 +29,8 @@ pub(crate) struct SessionState {
     pub values: RefCell<Values>,
     pub settings: RefCell<Arc<Settings>>,
     pub user_variables: RefCell<BTreeMap<String, Value>>,
+    /// User variables that were bound since they were last taken, with the types that they had.
+    bound_variables: RefCell<BTreeMap<String, DataType>>,
     pub last_insert_id: Cell<u64>,
     /// The statement at hand has called `LAST_INSERT_ID(n)`: its OK packet says n.
     pub insert_id_given: Cell<bool>,
@@ -76,6 +79,7 @@ impl SessionState {
             values: RefCell::new(values),
             settings: RefCell::new(Arc::new(settings)),
             user_variables: RefCell::default(),
+            bound_variables: RefCell::default(),
             last_insert_id: Cell::new(0),
             insert_id_given: Cell::new(false),
             row_count: Cell::new(0),
@@ -106,6 +110,26 @@ impl SessionState {
         let zone = self.instance.host.system_time_zone();
         let settings = Settings::read(&self.values.borrow(), &zone);
         *self.settings.borrow_mut() = Arc::new(settings);
+    }
+
+    /// The type of `@name` for a statement that is being bound, which is noted.
+    pub(super) fn bind_user_variable(&self, name: &str, collation: Collation) -> DataType {
+        let ty = type_of_variable(&self.user_variable(name), collation);
+        let mut bound = self.bound_variables.borrow_mut();
+        bound.insert(name.to_lowercase(), ty.clone());
+        ty
+    }
+
+    /// The user variables that were bound since the last call, by their names in lower case.
+    pub(super) fn take_bound_variables(&self) -> BTreeMap<String, DataType> {
+        self.bound_variables.take()
+    }
+
+    /// Whether all of these variables have the types that a statement was bound with.
+    pub(super) fn variables_have(&self, bound: &BTreeMap<String, DataType>) -> bool {
+        let collation = self.settings.borrow().collation;
+        let mut each = bound.iter();
+        each.all(|(name, ty)| type_of_variable(&self.user_variable(name), collation) == *ty)
     }
 
     /// Back to the server's variables, no user variables, no diagnostics (`COM_RESET_CONNECTION`).

@@ -14,6 +14,10 @@ pub(in crate::parser) fn operators(tokens: Tokens, mode: SqlMode) -> SqlResult<T
     let mut out: Tokens = Vec::with_capacity(tokens.len());
     let mut params = 0;
     for mut token in tokens {
+        if let Some(operator) = before_variable(&token.token) {
+            out.push(TokenWithSpan::new(operator, token.span));
+            token.token = Token::make_word("@", None);
+        }
         match &token.token {
             Token::Placeholder(_) => {
                 token.token = Token::Placeholder(format!("?{params}"));
@@ -64,15 +68,21 @@ fn bits_of_word<'a>(word: &'a Word, last: Option<&TokenWithSpan>) -> Option<&'a 
     (are_bits && !is_name).then_some(digits)
 }
 
-/// A lone `@` directly before a quoted name.
+/// The operator of `a<@b` and `a^@b`, which the tokenizer takes together with the `@` of the variable
+/// behind it, for operators that MySQL does not have.
+fn before_variable(token: &Token) -> Option<Token> {
+    match token {
+        Token::ArrowAt => Some(Token::Lt),
+        Token::CaretAt => Some(Token::Caret),
+        _ => None,
+    }
+}
+
+/// A lone `@` directly before a name; before one without quotes it comes from [`before_variable`].
 fn joins_variable(last: Option<&TokenWithSpan>, token: &TokenWithSpan) -> bool {
     let Some(last) = last else { return false };
-    let quoted = match &token.token {
-        Token::SingleQuotedString(_) => true,
-        Token::Word(word) => word.quote_style.is_some(),
-        _ => false,
-    };
-    quoted
+    let is_name = matches!(token.token, Token::SingleQuotedString(_) | Token::Word(_));
+    is_name
         && last.span.end == token.span.start
         && match &last.token {
             Token::AtSign => true,

@@ -54,6 +54,10 @@ impl VirtualTables for SessionTables<'_> {
     fn variable_type(&self, name: &str, collation: Collation) -> DataType {
         crate::session::variables::type_of(name, collation)
     }
+
+    fn user_variable_type(&self, name: &str, collation: Collation) -> DataType {
+        self.source.state.bind_user_variable(name, collation)
+    }
 }
 
 /// A computed table with its shape.

@@ -138,3 +138,23 @@ fn rows_added_between_those_that_were_passed_by_are_seen_at_repeatable_read() {
     let ended = stage.finish(0, "COMMIT").unwrap_err();
     assert_eq!(ended.code, 1213);
 }
+
+#[test]
+fn the_row_at_the_end_that_a_bound_leaves_out_stays_free() {
+    for level in WEAKER {
+        let stage = stage(level);
+        stage
+            .finish(0, "UPDATE queue SET state = 5 WHERE d = 1 AND o = 2")
+            .unwrap();
+        for text in [
+            "SELECT o FROM queue WHERE d = 1 AND o > 2 ORDER BY o LIMIT 1 FOR UPDATE",
+            "SELECT o FROM queue WHERE d = 1 AND o < 2 ORDER BY o DESC LIMIT 1 FOR UPDATE",
+        ] {
+            let answer = stage.start(1, text);
+            let answer = answer.unwrap_or_else(|| panic!("{level}: {text} waits"));
+            assert_eq!(rows_of(&answer.unwrap()).len(), 1, "{level}: {text}");
+        }
+        stage.finish(0, "COMMIT").unwrap();
+        stage.finish(1, "COMMIT").unwrap();
+    }
+}
