@@ -40,9 +40,10 @@ def near():
 def counts(link):
     """How a front's commands were completed."""
     text = link.call("INFO", "curp").decode()
-    pairs = [line.split(":") for line in text.split("\r\n") if ":" in line]
-    found = {name.removeprefix("curp_"): int(value) for name, value in pairs}
-    found.pop("clients", None)  # connections at the moment, not commands
+    pairs = [line.split(":", 1) for line in text.split("\r\n") if ":" in line]
+    found = {name.removeprefix("curp_"): int(value) for name, value in pairs if name != "curp_coordinators"}
+    for name in ("clients", "followed"):  # connections at the moment; commands of other clusters
+        found.pop(name, None)
     return found
 
 

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::counts::{ClientCounts, ClientMeter};
 /// cluster are equal.
 pub const UNLISTED_FIRST: u32 = 1 << 20;
 /// How long a call waits for a cluster that executes nothing.
-const CALL_PATIENCE: Duration = Duration::from_secs(60);
+pub const CALL_PATIENCE: Duration = Duration::from_secs(60);
 /// The key of the wake-up to show that this client is there.
 const SHOW: u64 = 0;
 
@@ -46,7 +46,30 @@ pub enum CallError {
 
 struct Question {
     command: Vec<u8>,
-    answer: SyncSender<ClientAnswer>,
+    asker: Asker,
+}
+
+type Answered = Box<dyn FnOnce(Result<Vec<u8>, CallError>) + Send>;
+
+/// Whoever waits for an answer. It gets one, also when the client ends before.
+struct Asker(Option<Answered>);
+
+impl Asker {
+    fn tell(mut self, told: Result<Vec<u8>, CallError>) {
+        let answered = self.0.take();
+        assert!(answered.is_some(), "a command is answered once");
+        if let Some(answered) = answered {
+            answered(told);
+        }
+    }
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        if let Some(answered) = self.0.take() {
+            answered(Err(CallError::Ended));
+        }
+    }
 }
 
 /// A client of a cluster that replicates the machine `E`. Any number of threads may call it at the same
@@ -136,23 +159,34 @@ impl<E: Execute + 'static> Client<E> {
     /// [`CallError`]: the outcome is unknown.
     pub fn call(&self, command: Vec<u8>) -> Result<Vec<u8>, CallError> {
         let (answer, answered) = mpsc::sync_channel(1);
-        let question = Question { command, answer };
-        let questions = self.questions.lock();
-        let sent = questions
-            .unwrap_or_else(PoisonError::into_inner)
-            .send(question);
-        sent.map_err(|_| CallError::Ended)?;
-        // A bell that is full rings already.
-        let _ = (&self.bell).write(&[0]);
+        self.ask(command, move |told| {
+            let _ = answer.send(told); // its caller waits no more
+        });
         match answered.recv_timeout(CALL_PATIENCE) {
-            Ok(ClientAnswer {
-                answer: Some((answer, _)),
-                ..
-            }) => Ok(answer),
-            Ok(_) => Err(CallError::Forgotten),
+            Ok(told) => told,
             Err(mpsc::RecvTimeoutError::Timeout) => Err(CallError::Silent),
             Err(mpsc::RecvTimeoutError::Disconnected) => Err(CallError::Ended),
         }
+    }
+
+    /// Asks for a command as [`Client::call`] does, and waits for nothing: `answered` is called once, by
+    /// another thread as a rule, with what the machine answers or why nobody knows that. It must not block.
+    /// Commands may be asked for without end while the cluster does not answer: whoever asks says when it
+    /// is enough.
+    pub fn ask(
+        &self,
+        command: Vec<u8>,
+        answered: impl FnOnce(Result<Vec<u8>, CallError>) + Send + 'static,
+    ) {
+        let asker = Asker(Some(Box::new(answered)));
+        let question = Question { command, asker };
+        let questions = self.questions.lock();
+        let questions = questions.unwrap_or_else(PoisonError::into_inner);
+        // One that is over takes none, and the asker is told so.
+        let _ = questions.send(question);
+        drop(questions);
+        // A bell that is full rings already.
+        let _ = (&self.bell).write(&[0]);
     }
 
     /// How its commands were completed so far.
@@ -207,7 +241,7 @@ fn own_address(coordinator: Option<SocketAddr>) -> std::net::IpAddr {
 struct Asking {
     asked: Receiver<Question>,
     bell: UnixStream,
-    calls: Calls<SyncSender<ClientAnswer>>,
+    calls: Calls<Asker>,
     nothing: Vec<u8>,
 }
 
@@ -222,8 +256,8 @@ impl<E: Execute> Driver<CurpNode<E>> for Asking {
 
     fn ready(&mut self, outside: &mut Outside<CurpNode<E>>) {
         let _ = (&self.bell).read(&mut [0; 64]); // what it says is that there are questions
-        while let Ok(Question { command, answer }) = self.asked.try_recv() {
-            self.calls.ask(answer, command, outside);
+        while let Ok(Question { command, asker }) = self.asked.try_recv() {
+            self.calls.ask(asker, command, outside);
         }
     }
 
@@ -234,8 +268,9 @@ impl<E: Execute> Driver<CurpNode<E>> for Asking {
         id: RequestId,
         body: ClientAnswer,
     ) {
-        if let Some(answer) = self.calls.answered(id, &body) {
-            let _ = answer.send(body); // its caller waits no more
+        if let Some(asker) = self.calls.answered(id, &body) {
+            let answer = body.answer.map(|(answer, _)| answer);
+            asker.tell(answer.ok_or(CallError::Forgotten));
         }
     }
 

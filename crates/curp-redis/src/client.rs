@@ -10,7 +10,7 @@ use manxdb_redis::server::table;
 use manxdb_redis::spec::{Flags, Run};
 
 use crate::command::ReplicatedCommand;
-use crate::machine::RedisMachine;
+use crate::machine::{RedisMachine, told};
 
 /// Arrays within arrays that an answer may have.
 const DEPTH_MAX: usize = 32;
@@ -122,7 +122,7 @@ impl RedisClient {
             commands: vec![command],
         };
         let answer = self.client.call(replicated.encode())?;
-        match read(&answer) {
+        match read(&told(answer, Protocol::Resp2)) {
             Some(Value::Error(why)) => refused(why),
             Some(value) => Ok(value),
             None => Err(RedisError::Format),

@@ -31,5 +31,5 @@ pub mod machine;
 
 pub use client::{RedisClient, RedisError, Value};
 pub use command::ReplicatedCommand;
-pub use front::{Front, FrontSettings};
-pub use machine::{RedisKeys, RedisMachine};
+pub use front::{Front, FrontSettings, HomeCluster};
+pub use machine::{RedisKeys, RedisMachine, told};

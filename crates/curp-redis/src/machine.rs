@@ -24,6 +24,9 @@ use manxdb_redis::{Command, Effects, Keyspace, RowWrite};
 
 use crate::command::ReplicatedCommand;
 
+pub(crate) use self::moving::slots_of;
+pub use self::moving::told;
+
 /// Names whose answers depend on what a command draws or on an order that rows do not keep, and names
 /// that may wait.
 const UNRECORDED: [Flags; 3] = [Flags::RANDOM, Flags::BLOCKING, Flags::ALL_KEYS];

@@ -7,18 +7,27 @@
 //! | file | |
 //! |---|---|
 //! | `connection` | a client's bytes, and the places of its replies |
+//! | `sockets` | accepting, reading, sending |
+//! | `asking` | commands under way, and what becomes of their answers |
+//! | `route` | of which cluster a command is asked, once slots have moved |
+//! | `elsewhere` | other clusters |
 //!
 //! A command that may wait for a key (BLPOP) is asked again and again until something is there: each
 //! attempt is an operation of its own, so the client's acknowledgements do not stand still.
 
+mod asking;
 mod connection;
+mod elsewhere;
+mod route;
+mod sockets;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use manxdb_core::{Nanos, NodeId, RequestId};
+use manxdb_curp::slots::Group;
 use manxdb_curp::{ClientAnswer, CurpNode, Execute as _};
 use manxdb_curp_client::calls::SHOW_EVERY;
 use manxdb_curp_client::{Calls, ClientMeter};
@@ -26,22 +35,18 @@ use manxdb_net::{Driver, Outside};
 use manxdb_redis::resp::Reply;
 use manxdb_redis::server::{ClientId, DataCall, Forward, Server, Settings};
 use manxdb_redis::{Command, Keyspace, Stamp};
-use rustix::buffer::spare_capacity;
-use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
 
 use self::connection::{Connection, Footprint};
+use self::elsewhere::{COORDINATORS, Elsewhere};
+use self::route::{Route, Routes};
 use crate::command::ReplicatedCommand;
 use crate::machine::RedisMachine;
 
 const LISTENER: u64 = 0;
-const EVENTS: usize = 256;
-/// Connections accepted in a round.
-const ACCEPTED: usize = 64;
+const ELSEWHERE: u64 = u64::MAX;
 /// Bytes of a command: it has to fit into a message with room to spare.
 const COMMAND_BYTES_MAX: usize = 32 << 20;
-/// How often a command that waits for a key is asked again.
-const ASK_AGAIN_AFTER: Nanos = Nanos::from_millis(20);
 /// The key of the wake-up to show the master that this front is there; those of commands that wait are their numbers, from 1.
 const SHOW: u64 = 0;
 
@@ -55,8 +60,21 @@ pub struct FrontSettings {
     pub faults: usize,
     /// Connections at most.
     pub connections_max: usize,
+    /// The cluster of that client, as others find it.
+    pub home: HomeCluster,
+    /// Whether a command whose keys have moved to another cluster is asked there, or its client is told.
+    pub follows: bool,
     /// What INFO shows.
     pub redis: Settings,
+}
+
+/// What other clusters are told of a front's own one.
+#[derive(Debug, Clone, Default)]
+pub struct HomeCluster {
+    /// What moves of slots name it by.
+    pub name: Option<Group>,
+    /// Where its coordinators are.
+    pub coordinators: Vec<SocketAddr>,
 }
 
 /// A command that is under way.
@@ -69,6 +87,7 @@ struct Call {
     since: Nanos,
     /// When it has waited long enough, if it may wait.
     until: Option<Nanos>,
+    route: Route,
 }
 
 /// Connections of Redis clients, and the commands under way for them.
@@ -79,6 +98,12 @@ pub struct Front {
     server: Server,
     connections: BTreeMap<ClientId, Connection>,
     calls: Calls<Call>,
+    routes: Routes,
+    elsewhere: Elsewhere,
+    /// Commands that other clusters were asked for, and when, by the numbers that their answers will have.
+    abroad: BTreeMap<u64, (Nanos, Call)>,
+    /// Commands that other clusters have executed.
+    followed: u64,
     /// Commands that found nothing yet, by the key of their wake-up.
     asleep: BTreeMap<u64, Call>,
     next_sleep: u64,
@@ -101,10 +126,17 @@ impl Front {
             EventData::new_u64(LISTENER),
             EventFlags::IN,
         )?;
+        let elsewhere = Elsewhere::new()?;
+        let data = EventData::new_u64(ELSEWHERE);
+        epoll::add(&epoll, elsewhere.bell(), data, EventFlags::IN)?;
         let started_millis = wall_millis();
         let server = Server::new(Keyspace::new(), settings.redis.clone(), started_millis);
         Ok(Self {
             calls: Calls::new(settings.node),
+            routes: Routes::new(settings.follows, settings.home.name.clone()),
+            elsewhere,
+            abroad: BTreeMap::new(),
+            followed: 0,
             settings,
             listener,
             epoll,
@@ -121,30 +153,6 @@ impl Front {
     #[must_use]
     pub fn meter(&self) -> Arc<ClientMeter> {
         self.calls.meter()
-    }
-
-    fn accept(&mut self) {
-        for _ in 0..ACCEPTED {
-            let Ok((socket, address)) = self.listener.accept() else {
-                return;
-            };
-            if self.connections.len() >= self.settings.connections_max {
-                use std::io::Write as _;
-                let _ = (&socket).write_all(b"-ERR max number of clients reached\r\n");
-                continue;
-            }
-            if socket.set_nonblocking(true).is_err() || socket.set_nodelay(true).is_err() {
-                continue;
-            }
-            let id = self.server.connect(address.to_string(), wall_millis());
-            assert!(id.0 != LISTENER, "a connection has a number of its own");
-            let data = EventData::new_u64(id.0);
-            if epoll::add(&self.epoll, &socket, data, EventFlags::IN).is_err() {
-                self.server.disconnect(id);
-                continue;
-            }
-            self.connections.insert(id, Connection::new(socket));
-        }
     }
 
     /// Takes the whole commands that a client has sent, as far as they may run.
@@ -213,34 +221,24 @@ impl Front {
         true
     }
 
-    fn submit(
-        &mut self,
-        id: ClientId,
-        connection: &mut Connection,
-        data: DataCall,
-        replicated: Vec<u8>,
-        footprint: Footprint,
-        outside: &mut Outside<CurpNode<RedisMachine>>,
-    ) {
-        let slot = connection.reserve(footprint);
-        let until = data.waits_millis.map(|millis| match millis {
-            0 => Nanos::MAX,
-            millis => outside.now() + Nanos::from_millis(millis),
-        });
-        let call = Call {
-            client: id,
-            slot,
-            data,
-            since: outside.now(),
-            until,
-        };
-        self.calls.ask(call, replicated, outside);
-    }
-
     fn encode(&self, id: ClientId, reply: &Reply) -> Vec<u8> {
         let mut bytes = Vec::new();
         reply.encode(self.server.protocol(id), &mut bytes);
         bytes
+    }
+
+    /// The section Curp of INFO: numbers, and who coordinates the cluster.
+    fn info(&self) -> Vec<(String, String)> {
+        let mut lines = self.calls.meter().counts().lines();
+        lines.push(self.followed_line());
+        let coordinators = self.settings.home.coordinators.iter();
+        let coordinators: Vec<String> = coordinators.map(ToString::to_string).collect();
+        lines.push((COORDINATORS.to_owned(), coordinators.join(",")));
+        lines
+    }
+
+    fn followed_line(&self) -> (String, String) {
+        ("curp_followed".to_owned(), self.followed.to_string())
     }
 
     /// WAIT: every reply before it has left, and meant that the command is replicated.
@@ -251,8 +249,7 @@ impl Front {
     }
 
     fn answer_here(&mut self, id: ClientId, connection: &mut Connection, command: &Command) {
-        self.server
-            .set_info("Curp", self.calls.meter().counts().lines());
+        self.server.set_info("Curp", self.info());
         let millis = wall_millis().max(self.started_millis);
         let handled = self.server.handle(id, command, Stamp::new(millis, millis));
         assert!(
@@ -276,73 +273,6 @@ impl Front {
                 other.is_ending = true;
                 self.active.insert(closing);
             }
-        }
-    }
-
-    /// Tells a client what became of its command, and lets those behind it go on.
-    fn answer(
-        &mut self,
-        call: &Call,
-        reply: Vec<u8>,
-        outside: &mut Outside<CurpNode<RedisMachine>>,
-    ) {
-        let took = outside.now().saturating_sub(call.since).as_micros();
-        let has_failed = reply.first() == Some(&b'-');
-        self.server.answered(&call.data, has_failed, took);
-        let Some(connection) = self.connections.get_mut(&call.client) else {
-            return; // it is gone
-        };
-        let reply = if call.data.is_silent {
-            Vec::new()
-        } else {
-            reply
-        };
-        connection.fill(call.slot, reply);
-        self.active.insert(call.client);
-        self.unpark(call.client, outside);
-    }
-
-    fn unpark(&mut self, id: ClientId, outside: &mut Outside<CurpNode<RedisMachine>>) {
-        let Some(mut connection) = self.connections.remove(&id) else {
-            return;
-        };
-        let may_go = |connection: &Connection| {
-            let parked = connection.parked.as_ref();
-            parked.is_some_and(|(_, _, footprint)| !connection.is_blocked(footprint))
-        };
-        if may_go(&connection)
-            && let Some((data, replicated, footprint)) = connection.parked.take()
-        {
-            self.submit(id, &mut connection, data, replicated, footprint, outside);
-        }
-        let goes_on = connection.parked.is_none();
-        self.connections.insert(id, connection);
-        if goes_on {
-            self.take_commands(id, outside);
-        }
-    }
-
-    /// Sends what a client is to get; closes it when it is over.
-    fn send(&mut self, id: ClientId) {
-        let Some(connection) = self.connections.get_mut(&id) else {
-            return;
-        };
-        let wanted = connection.send();
-        if !connection.is_closed && wanted != connection.interest {
-            let (reads, writes) = wanted;
-            let mut flags = EventFlags::empty();
-            flags.set(EventFlags::IN, reads);
-            flags.set(EventFlags::OUT, writes);
-            let data = EventData::new_u64(id.0);
-            let changed = epoll::modify(&self.epoll, connection.socket(), data, flags);
-            connection.is_closed |= changed.is_err();
-            connection.interest = wanted;
-        }
-        if connection.is_closed {
-            let _ = epoll::delete(&self.epoll, connection.socket());
-            self.connections.remove(&id);
-            self.server.disconnect(id);
-            self.asleep.retain(|_, call| call.client != id);
         }
     }
 }
@@ -372,32 +302,6 @@ impl Driver<CurpNode<RedisMachine>> for Front {
         Some(self.epoll.as_fd())
     }
 
-    fn ready(&mut self, outside: &mut Outside<CurpNode<RedisMachine>>) {
-        let mut events: Vec<epoll::Event> = Vec::with_capacity(EVENTS);
-        let at_once = Timespec::default();
-        if epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&at_once)).is_err() {
-            return; // interrupted: what is ready stays ready
-        }
-        for event in events {
-            let (data, flags) = (event.data, event.flags);
-            if data.u64() == LISTENER {
-                self.accept();
-                continue;
-            }
-            let id = ClientId(data.u64());
-            let Some(connection) = self.connections.get_mut(&id) else {
-                continue;
-            };
-            if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
-                connection.read();
-            }
-            self.active.insert(id);
-            if connection.parked.is_none() {
-                self.take_commands(id, outside);
-            }
-        }
-    }
-
     fn reply(
         &mut self,
         outside: &mut Outside<CurpNode<RedisMachine>>,
@@ -405,33 +309,13 @@ impl Driver<CurpNode<RedisMachine>> for Front {
         id: RequestId,
         body: ClientAnswer,
     ) {
-        let Some(call) = self.calls.answered(id, &body) else {
-            return; // it asked nothing
-        };
-        let reply = match body.answer {
-            None => self.encode(
-                call.client,
-                &Reply::error(
-                    "ERR the outcome of this command is unknown: the master has forgotten this \
-                     server, which was silent for too long",
-                ),
-            ),
-            Some((answer, _)) if !answer.is_empty() => answer,
-            Some(_) => match call.until {
-                Some(until) if outside.now() < until => {
-                    outside.wake_after(ASK_AGAIN_AFTER, self.next_sleep);
-                    self.asleep.insert(self.next_sleep, call);
-                    self.next_sleep += 1;
-                    return;
-                }
-                Some(_) => self.encode(call.client, &call.data.timeout_reply()),
-                None => self.encode(
-                    call.client,
-                    &Reply::error("ERR this command is not known to the master"),
-                ),
-            },
-        };
-        self.answer(&call, reply, outside);
+        if let Some(call) = self.calls.answered(id, &body) {
+            self.home_answered(call, body.answer.map(|(answer, _)| answer), outside);
+        }
+    }
+
+    fn ready(&mut self, outside: &mut Outside<CurpNode<RedisMachine>>) {
+        self.take_ready(outside);
     }
 
     fn wake(&mut self, outside: &mut Outside<CurpNode<RedisMachine>>, key: u64) {
@@ -439,11 +323,11 @@ impl Driver<CurpNode<RedisMachine>> for Front {
             let nothing = ReplicatedCommand::nothing().encode();
             self.calls.show(nothing, outside);
             outside.wake_after(SHOW_EVERY, SHOW);
+            self.give_up_silent(outside);
             return;
         }
         if let Some(call) = self.asleep.remove(&key) {
-            let replicated = ReplicatedCommand::of(&call.data).encode();
-            self.calls.ask(call, replicated, outside);
+            self.ask_again(call, outside);
         }
     }
 
@@ -451,11 +335,13 @@ impl Driver<CurpNode<RedisMachine>> for Front {
         for id in std::mem::take(&mut self.active) {
             self.send(id);
         }
-        let waiting = self.calls.len() + self.asleep.len();
+        let waiting = self.calls.len() + self.abroad.len() + self.asleep.len();
         self.calls.meter().set(waiting, self.connections.len());
     }
 
     fn notes(&self) -> Vec<(String, String)> {
-        self.calls.meter().counts().lines()
+        let mut lines = self.calls.meter().counts().lines();
+        lines.push(self.followed_line());
+        lines
     }
 }

@@ -6,10 +6,10 @@ use manxdb_curp::ids::Stamp;
 use manxdb_curp::slots::{
     Misplaced, Movable, Named, Piece, PieceLimits, Removal, Slot, SlotRange, Survey,
 };
-use manxdb_redis::Keyspace;
 use manxdb_redis::keyspace::{DATABASES, rows};
-use manxdb_redis::resp::Reply;
+use manxdb_redis::resp::{Protocol, Reply};
 use manxdb_redis::spec::Flags;
+use manxdb_redis::{Command, Keyspace};
 
 use super::{EFFECTS_BYTES_MAX, ROW_BYTES, RedisKeys, at, full_key, has_any, keys_of, too_large};
 use crate::command::ReplicatedCommand;
@@ -30,6 +30,31 @@ fn split(key: &[u8]) -> Option<(u8, &[u8])> {
 fn key_of<'a>(keyspace: &Keyspace, row: &'a [u8], slots: SlotRange) -> Option<(usize, &'a [u8])> {
     let (db, epoch, key) = rows::split_meta(row)?;
     (keyspace.epoch(db) == epoch && slots.has(Slot::of(key))).then_some((db, key))
+}
+
+/// What a client is told of an answer: of a command that was not executed in its cluster, why, in Redis
+/// Cluster's form.
+#[must_use]
+pub fn told(answer: Vec<u8>, protocol: Protocol) -> Vec<u8> {
+    let why = match Misplaced::decode(&answer) {
+        None => return answer,
+        Some(Misplaced::Moved { slot, to }) => format!("MOVED {} {to}", slot.number()),
+        Some(Misplaced::TryAgain) => {
+            "TRYAGAIN keys are on their way between groups; try again later".to_owned()
+        }
+        Some(Misplaced::CrossSlot) => {
+            "CROSSSLOT Keys in request don't hash to slots of the same group".to_owned()
+        }
+    };
+    let mut told = Vec::new();
+    Reply::error(why).encode(protocol, &mut told);
+    told
+}
+
+/// The slots of the keys that commands name.
+pub(crate) fn slots_of(commands: &[Command]) -> Vec<Slot> {
+    let keys = commands.iter().flat_map(|command| keys_of(0, command));
+    keys.map(|key| RedisKeys::slot(&key)).collect()
 }
 
 impl RedisKeys {
@@ -100,24 +125,6 @@ impl Movable for RedisKeys {
     fn slot(key: &[u8]) -> Slot {
         assert!(!key.is_empty(), "a key has its database in front");
         Slot::of(&key[1..])
-    }
-
-    fn misplaced(command: &[u8], why: &Misplaced) -> Vec<u8> {
-        let Some(replicated) = ReplicatedCommand::decode(command) else {
-            return Vec::new();
-        };
-        let why = match why {
-            Misplaced::Moved { slot, to } => format!("MOVED {} {to}", slot.number()),
-            Misplaced::TryAgain => {
-                "TRYAGAIN keys are on their way between groups; try again later".to_owned()
-            }
-            Misplaced::CrossSlot => {
-                "CROSSSLOT Keys in request don't hash to slots of the same group".to_owned()
-            }
-        };
-        let mut answer = Vec::new();
-        Reply::error(why).encode(replicated.protocol, &mut answer);
-        answer
     }
 
     fn survey(&self, slots: SlotRange) -> Survey {

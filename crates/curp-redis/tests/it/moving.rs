@@ -3,10 +3,10 @@
 use manxdb_curp::Execute;
 use manxdb_curp::ids::Stamp;
 use manxdb_curp::slots::{
-    Group, Migration, Mover, Piece, PieceLimits, Side, SlotAnswer, SlotOperation, SlotRange,
-    SlotRefusal,
+    Canceller, Group, Migration, Mover, Piece, PieceLimits, Side, SlotAnswer, SlotOperation,
+    SlotRange, SlotRefusal,
 };
-use manxdb_curp_redis::{RedisMachine, ReplicatedCommand};
+use manxdb_curp_redis::{RedisMachine, ReplicatedCommand, told};
 use manxdb_redis::Command;
 use manxdb_redis::resp::Protocol;
 
@@ -61,7 +61,8 @@ impl Replicated {
             is_transaction: false,
             commands: vec![Command::of(words)],
         };
-        String::from_utf8(self.run(&command.encode())).unwrap()
+        let answer = self.run(&command.encode());
+        String::from_utf8(told(answer, Protocol::Resp2)).unwrap()
     }
 
     fn words(&mut self, words: &[&str]) -> String {
@@ -293,6 +294,121 @@ fn a_step_of_a_move_that_is_over_or_not_begun_does_nothing() {
     assert_eq!(target.step(&put), unreadable, "no piece has no bytes");
     let incomplete = SlotAnswer::Refused(SlotRefusal::Incomplete);
     assert_eq!(target.step(&SlotOperation::Own(next)), incomplete);
+}
+
+/// Cancels the move of all slots, each step by another process; whether there was one, or why it is refused.
+fn cancel(source: &mut Replicated, target: &mut Replicated) -> Result<bool, SlotRefusal> {
+    let mut was_there = false;
+    loop {
+        let (from, to) = (group("10.0.0.1:6379"), group("10.0.0.2:6379"));
+        let mut canceller = Canceller::new(SlotRange::ALL, from, Some(to), LIMITS);
+        loop {
+            let Some((side, operation)) = canceller.question() else {
+                let outcome = canceller.outcome().unwrap().clone();
+                return outcome.map(|()| was_there || canceller.has_cancelled());
+            };
+            let answer = match side {
+                Side::Source => source.step(&operation),
+                Side::Target => target.step(&operation),
+            };
+            canceller.answered(answer);
+            was_there |= canceller.has_cancelled();
+            if operation != SlotOperation::Show && canceller.question().is_some() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_move_can_be_cancelled_at_each_step_before_its_source_has_released_the_slots() {
+    let (mut cancelled, mut stop) = (0, 0);
+    let too_late = loop {
+        let (mut source, mut target) = two();
+        for number in 0..9 {
+            let number = number.to_string();
+            source.words(&["SET", &format!("string{number}"), &number]);
+            source.words(&["RPUSH", &format!("list{number}"), "a", &number]);
+        }
+        let (mut moves, mut steps) = (mover("0-16383"), Vec::new());
+        while steps.len() < stop {
+            steps.push(drive(&mut moves, &mut source, &mut target));
+        }
+        stop += 1;
+        match cancel(&mut source, &mut target) {
+            Err(why) => {
+                assert!(matches!(steps.last(), Some(SlotOperation::Release(_))));
+                break why;
+            }
+            Ok(was_there) => {
+                let takes = |step: &SlotOperation| matches!(step, SlotOperation::Take(_));
+                assert_eq!(was_there, steps.iter().any(takes), "{steps:?}");
+                cancelled += usize::from(was_there);
+            }
+        }
+        assert_eq!(source.words(&["DBSIZE"]), ":18\r\n");
+        assert_eq!(source.words(&["RPUSH", "list7", "b"]), ":3\r\n");
+        assert_eq!(target.words(&["DBSIZE"]), ":0\r\n");
+        let moved = target.words(&["GET", "foo"]);
+        assert_eq!(moved, "-MOVED 12182 10.0.0.1:6379\r\n");
+        // Its steps come late, at both, and so does cancelling it.
+        for step in steps.iter().filter(|_| cancelled > 0) {
+            for replicated in [&mut source, &mut target] {
+                let before = replicated.master.snapshot();
+                replicated.step(step);
+                assert_eq!(replicated.master.snapshot(), before, "{step:?}");
+            }
+        }
+        assert_eq!(cancel(&mut source, &mut target), Ok(false));
+        let mut again = mover("0-16383");
+        while again.question().is_some() {
+            drive(&mut again, &mut source, &mut target);
+        }
+        assert_eq!(again.outcome(), Some(&Ok(())));
+        assert_eq!(
+            target.words(&["LRANGE", "list7", "-1", "-1"]),
+            "*1\r\n$1\r\nb\r\n"
+        );
+        assert_eq!(target.words(&["DBSIZE"]), ":18\r\n");
+        let refused = cancel(&mut source, &mut target);
+        assert_eq!(refused, Err(SlotRefusal::Released));
+    };
+    assert_eq!(too_late, SlotRefusal::Released);
+    assert!(cancelled > 10, "a piece has three keys: {cancelled} steps");
+}
+
+#[test]
+fn a_source_goes_back_without_its_target_which_forgets_later() {
+    let (mut source, mut target) = two();
+    source.words(&["SET", "foo", "1"]);
+    let mut moves = mover("0-16383");
+    while !matches!(
+        drive(&mut moves, &mut source, &mut target),
+        SlotOperation::Put { .. }
+    ) {}
+    let mut alone = Canceller::new(SlotRange::ALL, group("10.0.0.1:6379"), None, LIMITS);
+    while let Some((side, operation)) = alone.question() {
+        assert_eq!(side, Side::Source, "the target is gone");
+        alone.answered(source.step(&operation));
+    }
+    assert!(alone.has_cancelled());
+    assert_eq!(source.words(&["INCR", "foo"]), ":2\r\n");
+    assert!(target.words(&["GET", "foo"]).starts_with("-TRYAGAIN "));
+    // A driver that knows nothing of it learns it, and another move of its source is in nobody's way.
+    while moves.question().is_some() {
+        drive(&mut moves, &mut source, &mut target);
+    }
+    assert_eq!(moves.outcome(), Some(&Err(SlotRefusal::Cancelled)));
+    let mut again = mover("0-16383");
+    while again.question().is_some() {
+        drive(&mut again, &mut source, &mut target);
+    }
+    assert_eq!(again.outcome(), Some(&Err(SlotRefusal::Cancelled)));
+    assert_eq!(cancel(&mut source, &mut target), Ok(true));
+    assert_eq!(
+        target.words(&["GET", "foo"]),
+        "-MOVED 12182 10.0.0.1:6379\r\n"
+    );
 }
 
 #[test]

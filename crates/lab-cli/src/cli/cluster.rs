@@ -225,6 +225,20 @@ pub enum ClusterCommand {
         #[arg(long, value_name = "FILE")]
         to: PathBuf,
     },
+    /// Cancel a move of hash slots that stands still half-way, because its target is full or gone: the cluster that
+    /// gives them owns them again, with their keys, and the other one forgets what it has of them. The same
+    /// command goes on with it. Refused once the target has all keys: then go on, and move the slots back
+    CancelMove {
+        /// The slots, as move-slots named them
+        slots: SlotRange,
+        /// The cluster that gives them: its file, or the data directory that holds it
+        #[arg(long, value_name = "FILE", default_value = DEFAULT_CLUSTER)]
+        cluster: PathBuf,
+        /// The cluster that was to own them [default: it is not asked, as it is gone; should it come back, give
+        /// the command again with it]
+        #[arg(long, value_name = "FILE")]
+        to: Option<PathBuf>,
+    },
     /// Let a cluster of `up curp` without keys in these hash slots say that another one owns them: every
     /// cluster owns all slots in the beginning, and a second one has to give up those that it is to be given
     GiveUpSlots {

@@ -44,6 +44,9 @@ pub fn run(command: &ClusterCommand) -> Result<ExitCode, Fault> {
         ClusterCommand::AddWitness { cluster, replaces } => curp::add_witness(cluster, *replaces),
         ClusterCommand::Slots { cluster } => slots::show(cluster),
         ClusterCommand::MoveSlots { slots, cluster, to } => slots::move_slots(cluster, to, *slots),
+        ClusterCommand::CancelMove { slots, cluster, to } => {
+            slots::cancel_move(cluster, to.as_deref(), *slots)
+        }
         ClusterCommand::GiveUpSlots {
             slots,
             cluster,

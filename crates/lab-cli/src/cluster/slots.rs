@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use manxdb::cluster::curp;
-use manxdb::cluster::file::{ClusterFile, ClusterProtocol, Node};
+use manxdb::cluster::file::{ClusterFile, ClusterProtocol};
 use manxdb_curp::slots::{
-    Group, Mover, PieceLimits, Side, SlotAnswer, SlotOperation, SlotRange, SlotRefusal,
+    Canceller, Group, Mover, PieceLimits, Side, SlotAnswer, SlotOperation, SlotRange, SlotRefusal,
 };
 use manxdb_curp_client::Client;
 use manxdb_curp_redis::{RedisMachine, ReplicatedCommand};
@@ -31,13 +31,7 @@ impl GroupOfServers {
                 path.display()
             )));
         }
-        let of = |role: &'static str| {
-            file.nodes
-                .iter()
-                .filter(move |node: &&Node| node.role == role)
-        };
-        let address = of("proxy").chain(of("server")).find_map(|node| node.redis);
-        let name = address.and_then(|address| Group::new(&address.to_string()));
+        let name = curp::group(&file);
         let Some(name) = name else {
             return Err(Fault::Other(format!(
                 "{} has no proxy and no server with a `redis` address, where clients could be sent",
@@ -93,7 +87,7 @@ pub fn show(cluster: &Path) -> Result<ExitCode, Fault> {
     let arriving = ownership.arriving().map(|arriving| &arriving.migration);
     for migration in leaving.into_iter().chain(arriving) {
         println!(
-            "{} are on their way from {} to {}: manxdb cluster move-slots goes on with it",
+            "{} are on their way from {} to {}: manxdb cluster move-slots goes on with it, cancel-move ends it",
             migration.slots, migration.from, migration.to
         );
     }
@@ -158,4 +152,50 @@ pub fn move_slots(cluster: &Path, to: &Path, slots: SlotRange) -> Result<ExitCod
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Cancels a move of slots, or goes on with that. A target that is not named keeps what it has of them.
+///
+/// # Errors
+/// The target has all keys, or a cluster does not answer.
+pub fn cancel_move(cluster: &Path, to: Option<&Path>, slots: SlotRange) -> Result<ExitCode, Fault> {
+    let source = GroupOfServers::open(cluster)?;
+    let target = to.map(GroupOfServers::open).transpose()?;
+    let to = target.as_ref().map(|target| target.name.clone());
+    if to.as_ref() == Some(&source.name) {
+        return Err(Fault::Other("slots move to another cluster".to_owned()));
+    }
+    let mut canceller = Canceller::new(slots, source.name.clone(), to, PieceLimits::MOST);
+    while let Some((side, operation)) = canceller.question() {
+        let answer = match (side, &target) {
+            (Side::Source, _) => source.ask(&operation)?,
+            (Side::Target, Some(target)) => target.ask(&operation)?,
+            (Side::Target, None) => return Err(refused(&source.name, &SlotRefusal::Unreadable)),
+        };
+        canceller.answered(answer);
+    }
+    match (canceller.outcome(), &target) {
+        (Some(Err(why)), _) => {
+            let from = &source.name;
+            return Err(Fault::Other(format!("slots {slots} from {from}: {why}")));
+        }
+        (_, target) if !canceller.has_cancelled() => {
+            let unasked = match target {
+                Some(_) => "",
+                None => ", as far as is known here: --to asks the other cluster too",
+            };
+            let name = &source.name;
+            println!("{name} owns the slots {slots}, and no move of them is under way{unasked}");
+        }
+        (_, Some(target)) => println!(
+            "{} owns the slots {slots} as before, and {} has nothing of them",
+            source.name, target.name
+        ),
+        (_, None) => println!(
+            "{} owns the slots {slots} as before. The other cluster was not asked: should it come back, give \
+             the command again with --to",
+            source.name
+        ),
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -77,7 +77,15 @@ pub struct CurpProxyArgs {
     /// Where health and metrics are served over HTTP: /healthz, /metrics [default: nowhere]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub admin_listen: Option<SocketAddr>,
+    /// Answer MOVED for keys that are in another cluster, to clients that know what that is, instead of asking
+    /// that cluster
+    #[arg(long)]
+    pub no_follow: bool,
     /// Be this proxy of the cluster file instead, which says where clients connect
-    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["listen", "admin_listen"])]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        conflicts_with_all = ["listen", "admin_listen", "no_follow"]
+    )]
     pub node: Option<u32>,
 }

@@ -147,7 +147,7 @@ pub fn run_proxy(args: &CurpProxyArgs) -> Result<ExitCode, Fault> {
         let admin = admin.map(|address| proxy_admin::serve(address, &file, meter));
         admin.transpose()
     };
-    curp::run_unlisted_proxy(&file, args.listen, show, &stop)?;
+    curp::run_unlisted_proxy(&file, args.listen, !args.no_follow, show, &stop)?;
     Ok(ExitCode::SUCCESS)
 }
 

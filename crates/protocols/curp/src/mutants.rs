@@ -121,14 +121,20 @@ pub enum SlotMutant {
     GiveTouchesNothing,
     /// A target owns slots before it has the last piece of their keys.
     OwnBeforeLastPiece,
+    /// A source takes slots back that it has let its target own.
+    CancelReleased,
+    /// Commands behind a source's taking back of slots are answered before it is synced.
+    CancelTouchesNothing,
 }
 
 impl SlotMutant {
     /// All of them.
-    pub const ALL: [SlotMutant; 4] = [
+    pub const ALL: [SlotMutant; 6] = [
         SlotMutant::OwnershipInRefuses,
         SlotMutant::GiveWithoutEffect,
         SlotMutant::GiveTouchesNothing,
         SlotMutant::OwnBeforeLastPiece,
+        SlotMutant::CancelReleased,
+        SlotMutant::CancelTouchesNothing,
     ];
 }

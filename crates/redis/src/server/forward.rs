@@ -94,6 +94,13 @@ impl Server {
         if spec.name == "exec" {
             return self.forward_transaction(id);
         }
+        if spec.group == Group::Scripting {
+            // It would run here, where the data is not.
+            let name = spec.name.to_uppercase();
+            return refused(format!(
+                "ERR {name} is not supported by a replicated server"
+            ));
+        }
         if !matches!(spec.run, Run::Data(_)) {
             return Forward::Here;
         }
@@ -224,6 +231,14 @@ mod tests {
         assert!(front.ask(&["SET", "a"]).unwrap().is_error());
         assert!(front.ask(&["WATCH", "a"]).unwrap().is_error());
         assert!(front.ask(&["SUBSCRIBE", "a"]).unwrap().is_error());
+        for script in [
+            &["EVAL", "return redis.call('SET', KEYS[1], 1)", "1", "a"][..],
+            &["EVAL", "return 1", "0"],
+            &["SCRIPT", "LOAD", "return 1"],
+            &["FCALL", "f", "0"],
+        ] {
+            assert!(front.ask(script).unwrap().is_error(), "{script:?}");
+        }
         assert!(front.ask(&["CLIENT", "PAUSE", "1"]).unwrap().is_error());
         let words = ["CLIENT", "TRACKING", "ON", "BCAST"];
         assert!(front.ask(&words).unwrap().is_error());
@@ -248,6 +263,9 @@ mod tests {
             front.ask(&["EXEC"]).unwrap().is_error(),
             "no command on data"
         );
+        front.ask(&["MULTI"]).unwrap();
+        front.ask(&["EVAL", "return 1", "0"]).unwrap();
+        assert!(front.ask(&["EXEC"]).unwrap().is_error(), "nor a script");
         front.ask(&["MULTI"]).unwrap();
         assert!(front.ask(&["NOPE"]).unwrap().is_error());
         assert!(front.ask(&["EXEC"]).unwrap().is_error(), "it was broken");

@@ -19,6 +19,7 @@ use manxdb_core::channel::Life;
 use manxdb_core::{Nanos, NodeId};
 use manxdb_curp::disk::CurpRecord;
 use manxdb_curp::hash::KeyHasher;
+use manxdb_curp::slots::Group;
 use manxdb_curp::{CurpNode, Durability, Options, Role};
 use manxdb_curp_client::Cluster;
 use manxdb_curp_redis::RedisMachine;
@@ -132,6 +133,15 @@ pub fn client_of(file: &ClusterFile, server: NodeId) -> NodeId {
     let first = nodes(&shape(file));
     assert!(server.0 >= 1, "node 0 is the coordinator");
     NodeId(first + server.0 - 1)
+}
+
+/// What a cluster is called where slots move, and what MOVED tells: where its Redis clients connect, at its
+/// first proxy, or at its first server. Nothing when no client can.
+#[must_use]
+pub fn group(file: &ClusterFile) -> Option<Group> {
+    let of = |role: &'static str| file.nodes.iter().filter(move |node| node.role == role);
+    let address = of("proxy").chain(of("server")).find_map(|node| node.redis);
+    address.and_then(|address| Group::new(&address.to_string()))
 }
 
 /// What a client of the cluster has to know of it.

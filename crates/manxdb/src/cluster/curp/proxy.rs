@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use manxdb_core::NodeId;
 use manxdb_core::channel::Life;
-use manxdb_curp::Options;
 use manxdb_curp_client::ClientMeter;
 use manxdb_curp_client::client::unlisted;
-use manxdb_curp_redis::{Front, FrontSettings, RedisMachine};
+use manxdb_curp_redis::{Front, FrontSettings, HomeCluster, RedisMachine};
 use manxdb_net::RegionId;
 use manxdb_net::packet::Place;
 use manxdb_redis::server::Settings as RedisSettings;
 
-use super::{cluster, durability, notes, options};
+use super::{cluster, durability, group, notes, options};
 use crate::cluster::file::ClusterFile;
 use crate::cluster::node;
 use crate::fault::Fault;
@@ -23,11 +22,13 @@ use crate::process::random_u64;
 /// Redis clients of one process.
 const CONNECTIONS_MAX: usize = 10_000;
 
-/// Where Redis clients connect, in a process that has a CURP client.
+/// Where Redis clients connect, in a process that has a CURP client. A front that `follows` asks another
+/// cluster for keys that have moved there.
 pub(super) fn front(
+    file: &ClusterFile,
     redis: Option<SocketAddr>,
     client: NodeId,
-    options: &Options,
+    follows: bool,
 ) -> Result<Front, Fault> {
     let Some(address) = redis else {
         return Err(Fault::Config(
@@ -48,8 +49,10 @@ pub(super) fn front(
     );
     let settings = FrontSettings {
         node: client,
-        faults: options.faults,
+        faults: options(file).faults,
         connections_max: CONNECTIONS_MAX,
+        home: home(file),
+        follows,
         redis: RedisSettings {
             port: address.port(),
             is_synced: false,
@@ -58,6 +61,17 @@ pub(super) fn front(
         },
     };
     Front::new(listener, settings).map_err(|error| Fault::io("cannot serve Redis clients", error))
+}
+
+/// What other clusters are told of this one.
+fn home(file: &ClusterFile) -> HomeCluster {
+    let (coordinator, directory) = (options(file).coordinator, file.directory());
+    let first = directory.find(coordinator).map(|(address, _)| address);
+    let others = directory.others(coordinator).iter().copied();
+    HomeCluster {
+        name: group(file),
+        coordinators: first.into_iter().chain(others).collect(),
+    }
 }
 
 pub(super) fn pass_on(
@@ -80,13 +94,15 @@ pub(super) fn pass_on(
     runtime.run(Some(stop)).map_err(node::other)
 }
 
-/// Runs a proxy that the cluster file does not list. What `show` makes of its counts lives as long as it.
+/// Runs a proxy that the cluster file does not list, and that `follows` keys to other clusters or not. What
+/// `show` makes of its counts lives as long as it.
 ///
 /// # Errors
 /// As [`run`](super::run), and those of `show`.
 pub fn run_unlisted_proxy<T>(
     file: &ClusterFile,
     listen: SocketAddr,
+    follows: bool,
     show: impl FnOnce(Arc<ClientMeter>) -> Result<T, Fault>,
     stop: &UnixStream,
 ) -> Result<(), Fault> {
@@ -98,7 +114,7 @@ pub fn run_unlisted_proxy<T>(
     };
     let listener = TcpListener::bind((listen.ip(), 0))
         .map_err(|error| Fault::io("cannot listen for answers", error))?;
-    let front = front(Some(listen), place.node, &options(file))?;
+    let front = front(file, Some(listen), place.node, follows)?;
     let _shown = show(front.meter())?;
     pass_on(file, front, listener, place, Life(1), stop)
 }

@@ -40,7 +40,8 @@ pub fn run(
         Role::Server => {
             let settings = settings(file, seed, true);
             let client = client_of(file, id);
-            let front = front(node.redis, client, &options)?;
+            // It is asked what this cluster has.
+            let front = front(file, node.redis, client, false)?;
             let (journal, disk) = journal(data, life)?;
             let mut runtime = Runtime::new(settings, listener, front).map_err(node::other)?;
             let server = core(options, id, life, 0, disk)?;
@@ -71,7 +72,7 @@ pub fn run(
             witness(file, node, runtime, life, carrier, stop)
         }
         Role::Client => {
-            let front = front(node.redis, id, &options)?;
+            let front = front(file, node.redis, id, true)?;
             pass_on(file, front, listener, node.place(), life, stop)
         }
     }

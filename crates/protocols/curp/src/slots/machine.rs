@@ -7,7 +7,7 @@ use crate::mutants::SlotMutant;
 
 use super::migration::{Has, Migration, SlotRefusal};
 use super::movable::{Movable, Named};
-use super::operation::{MARK, Misplaced, Piece, SlotAnswer, SlotOperation, marked};
+use super::operation::{MARK, Misplaced, Piece, PieceLimits, SlotAnswer, SlotOperation, marked};
 use super::ownership::{Done, Holder, Ownership};
 use super::slot::SlotRange;
 
@@ -23,6 +23,9 @@ struct Stepped {
     answer: SlotAnswer,
     changed: Option<(Ownership, Vec<u8>)>,
 }
+
+/// The key up to which all are removed; nothing while none is.
+struct GoneUpTo(Option<Vec<u8>>);
 
 impl Stepped {
     fn refused(why: SlotRefusal) -> Self {
@@ -118,7 +121,7 @@ impl<M: Movable> Slotted<M> {
         );
         let named = M::named(command);
         let misplaced = |named: Named, why: &Misplaced| Executed {
-            answer: M::misplaced(command, why),
+            answer: why.encode(),
             effects: Vec::new(),
             touched: named.keys,
             touches_all: named.is_all,
@@ -140,6 +143,10 @@ impl<M: Movable> Slotted<M> {
             );
             return executed;
         }
+        assert!(
+            !executed.answer.starts_with(&MARK),
+            "what is executed is not answered as if it were not"
+        );
         Executed {
             touched: touched.keys,
             ..executed
@@ -184,36 +191,65 @@ impl<M: Movable> Slotted<M> {
                 after,
                 piece,
             } => self.put(migration, after.as_deref(), piece, stamp),
+            SlotOperation::Release(migration) => self.begin(|after| after.release(migration)),
             SlotOperation::Own(migration) => self.begin(|after| after.own(migration)),
             SlotOperation::Remove { migration, limits } => {
-                let after = match self.ownership.to_remove(migration) {
-                    Ok(Some(leaving)) => leaving.removed.clone(),
-                    Ok(None) => {
-                        return self.executed(operation, Stepped::answered(SlotAnswer::Done));
-                    }
-                    Err(why) => return self.executed(operation, Stepped::refused(why)),
-                };
-                let (slots, limits) = (migration.slots, limits.bounded());
-                let removal = self
-                    .inside
-                    .remove_piece(slots, after.as_deref(), limits, stamp);
-                assert!(
-                    removal.next.is_none() || removal.next > after,
-                    "a removal goes on behind the one before"
-                );
-                let answer = match &removal.next {
-                    Some(_) => SlotAnswer::More,
-                    None => SlotAnswer::Done,
-                };
-                let mut ownership = self.ownership.clone();
-                ownership.remove(migration, removal.next);
-                Stepped {
-                    answer,
-                    changed: Some((ownership, removal.effects)),
+                let after = self.ownership.to_remove(migration);
+                let after = after.map(|leaving| Some(GoneUpTo(leaving?.removed.clone())));
+                self.remove(migration, (after, *limits), stamp, Ownership::remove)
+            }
+            SlotOperation::Cancel(migration) => self.begin(|after| {
+                #[cfg(feature = "mutants")]
+                if self.has(SlotMutant::CancelReleased)
+                    && let Some(leaving) = &mut after.leaving
+                {
+                    leaving.is_released &= leaving.removed.is_some();
                 }
+                after.cancel(migration)
+            }),
+            SlotOperation::Forget { migration, limits } => {
+                let after = self.ownership.to_forget(migration);
+                let after = after.map(|arriving| match &arriving?.has {
+                    Has::Behind(key) => Some(GoneUpTo(Some(key.clone()))),
+                    Has::UpTo(_) | Has::All => Some(GoneUpTo(None)),
+                });
+                self.remove(migration, (after, *limits), stamp, Ownership::forget)
             }
         };
         self.executed(operation, stepped)
+    }
+
+    /// Removes keys behind the one up to which all are gone, if any are to be.
+    fn remove(
+        &mut self,
+        migration: &Migration,
+        (after, limits): (Result<Option<GoneUpTo>, SlotRefusal>, PieceLimits),
+        stamp: Stamp,
+        removed: fn(&mut Ownership, &Migration, Option<Vec<u8>>),
+    ) -> Stepped {
+        let after = match after {
+            Ok(Some(GoneUpTo(after))) => after,
+            Ok(None) => return Stepped::answered(SlotAnswer::Done),
+            Err(why) => return Stepped::refused(why),
+        };
+        let (slots, limits) = (migration.slots, limits.bounded());
+        let removal = self
+            .inside
+            .remove_piece(slots, after.as_deref(), limits, stamp);
+        assert!(
+            removal.next.is_none() || removal.next > after,
+            "a removal goes on behind the one before"
+        );
+        let answer = match &removal.next {
+            Some(_) => SlotAnswer::More,
+            None => SlotAnswer::Done,
+        };
+        let mut ownership = self.ownership.clone();
+        removed(&mut ownership, migration, removal.next);
+        Stepped {
+            answer,
+            changed: Some((ownership, removal.effects)),
+        }
     }
 
     fn keys_in(&self, slots: SlotRange) -> u64 {
@@ -305,7 +341,9 @@ impl<M: Movable> Slotted<M> {
         #[cfg(feature = "mutants")]
         let touches_all = touches_all
             && !(self.has(SlotMutant::GiveTouchesNothing)
-                && matches!(operation, SlotOperation::Give(_)));
+                && matches!(operation, SlotOperation::Give(_)))
+            && !(self.has(SlotMutant::CancelTouchesNothing)
+                && matches!(operation, SlotOperation::Cancel(_)));
         let effects = stepped
             .changed
             .map_or_else(Vec::new, |(ownership, inside)| {
@@ -375,7 +413,7 @@ impl<M: Movable> Execute for Slotted<M> {
             && self.has(SlotMutant::OwnershipInRefuses)
             && let Some(why) = self.misplaced(&M::named(command))
         {
-            return Some(M::misplaced(command, &why));
+            return Some(why.encode());
         }
         self.inside.refuses(command, executed)
     }

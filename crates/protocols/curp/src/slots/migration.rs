@@ -70,6 +70,17 @@ pub struct Leaving {
     pub migration: Migration,
     /// The key up to which their keys are removed here; nothing while all are there.
     pub removed: Option<Vec<u8>>,
+    /// Whether the target, which has all of them, may own them: from here on it is too late to cancel.
+    pub is_released: bool,
+}
+
+/// A migration that is over at a group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// Which.
+    pub migration: Migration,
+    /// Whether it was cancelled, so that the source owns the slots, or the target does.
+    pub is_cancelled: bool,
 }
 
 /// Slots on their way to a group.
@@ -88,6 +99,8 @@ pub enum Has {
     UpTo(Option<Vec<u8>>),
     /// All there are.
     All,
+    /// Those behind this one, and fewer and fewer: the migration was cancelled.
+    Behind(Vec<u8>),
 }
 
 /// Why a step of a migration is not done.
@@ -130,6 +143,17 @@ pub enum SlotRefusal {
     /// A group that gives up slots has keys in them.
     #[error("the group has {0} keys in these slots, and may not give them up without moving them")]
     HasKeys(u64),
+    /// It was cancelled.
+    #[error(
+        "this move was cancelled: manxdb cluster cancel-move lets the target forget what it has of it"
+    )]
+    Cancelled,
+    /// The target owns the slots, or is about to.
+    #[error(
+        "it is too late to cancel this move, as the target has all keys: go on with manxdb cluster \
+         move-slots, and move the slots back"
+    )]
+    Released,
     /// Bytes that are no such step.
     #[error("this step cannot be read: are the groups of another version?")]
     Unreadable,

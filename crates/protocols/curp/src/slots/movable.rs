@@ -3,7 +3,7 @@
 use crate::execute::Execute;
 use crate::ids::Stamp;
 
-use super::operation::{Misplaced, Piece, PieceLimits};
+use super::operation::{Piece, PieceLimits};
 use super::slot::{Slot, SlotRange};
 
 /// The keys of a command, whether it is recorded at witnesses or not.
@@ -35,8 +35,8 @@ pub struct Removal {
     pub next: Option<Vec<u8>>,
 }
 
-/// A machine whose keys can move to another group. None of its commands, effects and snapshots begins with
-/// eleven bytes 0xFF.
+/// A machine whose keys can move to another group. None of its commands, answers, effects and snapshots begins
+/// with eleven bytes 0xFF.
 ///
 /// As with [`Execute::execute`], what changes something has not happened before [`Execute::apply`] is given
 /// the effects. Keys that touched sets name and keys here are the same bytes, and in one order.
@@ -49,9 +49,6 @@ pub trait Movable: Execute {
 
     /// The slot of a key.
     fn slot(key: &[u8]) -> Slot;
-
-    /// The answer to a command that is not executed in this group.
-    fn misplaced(command: &[u8], why: &Misplaced) -> Vec<u8>;
 
     /// What there is in a run of slots. Looks at all keys.
     fn survey(&self, slots: SlotRange) -> Survey;

@@ -7,7 +7,7 @@ use super::ownership::Ownership;
 use super::slot::SlotRange;
 
 /// How often a move begins again because another driver was ahead of it.
-const RESTARTS_MAX: u32 = 16;
+pub(super) const RESTARTS_MAX: u32 = 16;
 
 /// The groups of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +30,7 @@ enum Next {
     /// The source's piece behind what the target has.
     Read(Migration, Option<Vec<u8>>),
     Put(SlotOperation, Migration),
+    Release(Migration),
     Own(Migration),
     Remove(Migration),
     End(Result<(), SlotRefusal>),
@@ -83,6 +84,7 @@ impl Mover {
                 (Side::Source, read)
             }
             Next::Put(put, _) => (Side::Target, put.clone()),
+            Next::Release(migration) => (Side::Source, SlotOperation::Release(migration.clone())),
             Next::Own(migration) => (Side::Target, SlotOperation::Own(migration.clone())),
             Next::Remove(migration) => {
                 let (migration, limits) = (migration.clone(), self.limits);
@@ -99,6 +101,12 @@ impl Mover {
             Next::End(outcome) => Some(outcome),
             _ => None,
         }
+    }
+
+    /// What moves.
+    #[must_use]
+    pub fn slots(&self) -> SlotRange {
+        self.slots
     }
 
     /// Pieces that this driver has brought to the target.
@@ -138,10 +146,12 @@ impl Mover {
             (Next::Put(_, migration), SlotAnswer::Has(has)) => {
                 self.pieces += 1;
                 match has {
-                    Has::All => Next::Own(migration),
+                    Has::All => Next::Release(migration),
                     Has::UpTo(after) => Next::Read(migration, after),
+                    Has::Behind(_) => Next::End(Err(SlotRefusal::Cancelled)),
                 }
             }
+            (Next::Release(migration), SlotAnswer::Done) => Next::Own(migration),
             (Next::Own(migration), SlotAnswer::Done) => Next::Remove(migration),
             (Next::Remove(migration), SlotAnswer::More) => Next::Remove(migration),
             (Next::Remove(_), SlotAnswer::Done) => Next::End(Ok(())),
@@ -163,7 +173,7 @@ impl Mover {
     }
 
     /// What is to be done where the groups are. The source was asked first: a target takes before its source
-    /// gives, so one that does not take what leaves has had it, and owns it.
+    /// gives, and owns, or forgets, once its source has decided which of both.
     fn plan(&mut self, source: &Ownership, target: &Ownership) -> Next {
         let arriving = target.arriving();
         if let Some(leaving) = source.leaving() {
@@ -173,16 +183,21 @@ impl Mover {
             }
             let arriving = arriving.filter(|arriving| arriving.migration == migration);
             return match arriving.map(|arriving| arriving.has.clone()) {
-                Some(Has::UpTo(after)) => Next::Read(migration, after),
-                Some(Has::All) => Next::Own(migration),
-                None if target.last_arrived() >= migration.number => Next::Remove(migration),
-                None => Next::End(Err(SlotRefusal::Busy(migration))),
+                Some(Has::All) if leaving.is_released => Next::Own(migration),
+                // It has had it: what is released is not cancelled.
+                None if leaving.is_released => Next::Remove(migration),
+                Some(Has::UpTo(after)) if !leaving.is_released => Next::Read(migration, after),
+                Some(Has::All) => Next::Release(migration),
+                // Another driver has moved or cancelled it since the source was asked.
+                _ => self.restart(),
             };
         }
         if let Some(arriving) = arriving {
             let migration = arriving.migration.clone();
             return match &arriving.has {
                 _ if !self.is_of(&migration) => Next::End(Err(SlotRefusal::Busy(migration))),
+                // Had it left by this migration, the target would have owned it before.
+                _ if source.has_left(&migration) => Next::End(Err(SlotRefusal::Cancelled)),
                 Has::UpTo(None) => Next::Give(migration),
                 // It has been given since the source was asked.
                 _ => self.restart(),

@@ -84,10 +84,21 @@ pub enum SlotOperation {
         /// The piece.
         piece: Piece,
     },
-    /// To the target, once it has all: it owns the slots.
+    /// To the source, once the target has all: the target may own the slots. It cannot be cancelled any more.
+    Release(Migration),
+    /// To the target, once the source has released them: it owns the slots.
     Own(Migration),
     /// To the source, once the target owns the slots: it removes keys of them.
     Remove {
+        /// Of which migration.
+        migration: Migration,
+        /// How many keys at once.
+        limits: PieceLimits,
+    },
+    /// To the source, which has not released the slots: it owns them, as if it had never given them.
+    Cancel(Migration),
+    /// To the target, once the source has cancelled the move: it removes what it has of it.
+    Forget {
         /// Of which migration.
         migration: Migration,
         /// How many keys at once.
@@ -157,7 +168,12 @@ impl SlotOperation {
     pub(super) fn touches_all(&self) -> bool {
         let touches_all = matches!(
             self,
-            Self::Disown { .. } | Self::Give(_) | Self::Own(_) | Self::Remove { .. }
+            Self::Disown { .. }
+                | Self::Give(_)
+                | Self::Own(_)
+                | Self::Remove { .. }
+                | Self::Cancel(_)
+                | Self::Forget { .. }
         );
         assert!(
             !touches_all || !self.reads_only(),
@@ -178,6 +194,25 @@ impl SlotAnswer {
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         unmarked(bytes)
+    }
+}
+
+impl Misplaced {
+    /// Its bytes: an answer that no machine of keys gives to a command that it has executed, so that who
+    /// asked may ask another group without having it executed twice.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        marked(self)
+    }
+
+    /// Reads an answer; nothing when the command was executed.
+    #[must_use]
+    pub fn decode(answer: &[u8]) -> Option<Self> {
+        let misplaced = unmarked(answer)?;
+        match &misplaced {
+            Self::Moved { slot, to } if !slot.is_valid() || !to.is_valid() => None,
+            _ => Some(misplaced),
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! Which slots a group owns, and the migrations that it takes part in.
 //!
 //! ```text
-//! source   owned ──Give──▶ leaving ──Remove, until nothing is left──▶ away
-//! target   away  ──Take──▶ arriving ──Put, until the last piece; Own──▶ owned
+//! source   owned ──Give──▶ leaving ──Release──▶ released ──Remove, until nothing is left──▶ away
+//! target   away  ──Take──▶ arriving ──Put, until the last piece ──Own, once it is released──▶ owned
 //! ```
+//!
+//! Until it has released them, the source can have the slots back; see [`super::cancelling`].
 //!
 //! A group is the source of one migration at a time, and the target of one. A target takes before its source
 //! gives: so a migration that waits for its source waits for one that has both of its groups, and none waits
@@ -12,7 +14,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::migration::{Arriving, Group, Has, Leaving, Migration, SlotRefusal};
+use super::migration::{Arriving, Ended, Group, Has, Leaving, Migration, SlotRefusal};
 use super::slot::{SLOTS, Slot, SlotRange};
 
 /// Slots that another group owns.
@@ -47,17 +49,17 @@ pub enum Done {
 pub struct Ownership {
     /// In order, none of them twice.
     away: Vec<Away>,
-    leaving: Option<Leaving>,
-    arriving: Option<Arriving>,
+    pub(super) leaving: Option<Leaving>,
+    pub(super) arriving: Option<Arriving>,
     /// The last migration that it was the source of, and that is over here.
-    left: Option<Migration>,
+    pub(super) left: Option<Ended>,
     /// The last one that it was the target of.
-    arrived: Option<Migration>,
+    pub(super) arrived: Option<Ended>,
 }
 
 /// The number of the last migration of a kind.
-fn number(last: Option<&Migration>) -> u64 {
-    last.map_or(0, |migration| migration.number)
+pub(super) fn number(last: Option<&Ended>) -> u64 {
+    last.map_or(0, |ended| ended.migration.number)
 }
 
 impl Ownership {
@@ -85,10 +87,20 @@ impl Ownership {
         self.arriving.as_ref()
     }
 
-    /// The number of the last migration to it that is over.
+    /// Whether a migration from here is over, or can never begin: a later one is over.
     #[must_use]
-    pub fn last_arrived(&self) -> u64 {
-        number(self.arrived.as_ref())
+    pub fn has_left(&self, migration: &Migration) -> bool {
+        let leaving = self.leaving.as_ref();
+        let leaves = leaving.is_some_and(|leaving| leaving.migration == *migration);
+        !leaves && number(self.left.as_ref()) >= migration.number
+    }
+
+    /// Whether a migration to here is over, or can never begin.
+    #[must_use]
+    pub fn has_arrived(&self, migration: &Migration) -> bool {
+        let arriving = self.arriving.as_ref();
+        let arrives = arriving.is_some_and(|arriving| arriving.migration == *migration);
+        !arrives && number(self.arrived.as_ref()) >= migration.number
     }
 
     /// The largest number of a migration that it has taken part in.
@@ -98,13 +110,10 @@ impl Ownership {
             self.leaving.as_ref().map(|leaving| &leaving.migration),
             self.arriving.as_ref().map(|arriving| &arriving.migration),
         ];
-        let ended = [self.left.as_ref(), self.arrived.as_ref()];
-        moving
-            .into_iter()
-            .chain(ended)
-            .map(number)
-            .max()
-            .unwrap_or(0)
+        let moving = moving.into_iter().flatten();
+        let moving = moving.map(|migration| migration.number);
+        let ended = [number(self.left.as_ref()), number(self.arrived.as_ref())];
+        moving.chain(ended).max().unwrap_or(0)
     }
 
     /// Whether it owns all of these slots, and gives none of them away.
@@ -212,6 +221,7 @@ impl Ownership {
         self.leaving = Some(Leaving {
             migration: migration.clone(),
             removed: None,
+            is_released: false,
         });
         assert!(
             !self.owns(migration.slots),
@@ -233,7 +243,7 @@ impl Ownership {
     /// # Errors
     /// [`SlotRefusal::NotAtStep`].
     pub(super) fn has(&self, migration: &Migration) -> Result<Has, SlotRefusal> {
-        if self.arrived.as_ref() == Some(migration) {
+        if was_done(migration, self.arrived.as_ref())? {
             return Ok(Has::All);
         }
         let arriving = self.arriving.as_ref();
@@ -262,11 +272,13 @@ impl Ownership {
     /// # Errors
     /// [`SlotRefusal`].
     pub(super) fn own(&mut self, migration: &Migration) -> Result<Done, SlotRefusal> {
-        if self.arrived.as_ref() == Some(migration) {
+        if was_done(migration, self.arrived.as_ref())? {
             return Ok(Done::Before);
         }
-        if self.has(migration)? != Has::All {
-            return Err(SlotRefusal::Incomplete);
+        match self.has(migration)? {
+            Has::All => {}
+            Has::UpTo(_) => return Err(SlotRefusal::Incomplete),
+            Has::Behind(_) => return Err(SlotRefusal::Cancelled),
         }
         assert!(
             migration.number > number(self.arrived.as_ref()),
@@ -275,7 +287,10 @@ impl Ownership {
         self.arriving = None;
         self.set_holder(migration.slots, None);
         assert!(self.owns(migration.slots), "what has arrived is owned");
-        self.arrived = Some(migration.clone());
+        self.arrived = Some(Ended {
+            migration: migration.clone(),
+            is_cancelled: false,
+        });
         self.assert_consistent();
         Ok(Done::Now)
     }
@@ -284,13 +299,15 @@ impl Ownership {
     /// there are.
     ///
     /// # Errors
-    /// [`SlotRefusal::NotAtStep`].
+    /// [`SlotRefusal::NotAtStep`]: also when the target may not own them yet; [`SlotRefusal::Cancelled`].
     pub(super) fn to_remove(&self, migration: &Migration) -> Result<Option<&Leaving>, SlotRefusal> {
-        if self.left.as_ref() == Some(migration) {
+        if was_done(migration, self.left.as_ref())? {
             return Ok(None);
         }
         let leaving = self.leaving.as_ref();
-        let leaving = leaving.filter(|leaving| leaving.migration == *migration);
+        let leaving = leaving
+            .filter(|leaving| leaving.migration == *migration)
+            .filter(|leaving| leaving.is_released);
         leaving.map(Some).ok_or(SlotRefusal::NotAtStep)
     }
 
@@ -298,7 +315,8 @@ impl Ownership {
     pub(super) fn remove(&mut self, migration: &Migration, next: Option<Vec<u8>>) {
         let leaving = self.leaving.as_mut();
         let is_here = leaving.as_ref().is_some_and(|leaving| {
-            leaving.migration == *migration && (next.is_none() || next > leaving.removed)
+            let goes_on = next.is_none() || next > leaving.removed;
+            leaving.migration == *migration && leaving.is_released && goes_on
         });
         assert!(
             is_here,
@@ -313,7 +331,10 @@ impl Ownership {
                 );
                 self.leaving = None;
                 self.set_holder(migration.slots, Some(&migration.to));
-                self.left = Some(migration.clone());
+                self.left = Some(Ended {
+                    migration: migration.clone(),
+                    is_cancelled: false,
+                });
             }
         }
         self.assert_consistent();
@@ -361,7 +382,7 @@ impl Ownership {
         self.assert_consistent();
     }
 
-    fn assert_consistent(&self) {
+    pub(super) fn assert_consistent(&self) {
         let checked = self.check();
         assert!(checked.is_ok(), "what a group owns: {checked:?}");
     }
@@ -386,10 +407,15 @@ impl Ownership {
             self.away.len() <= usize::from(SLOTS),
             "a slot is in one run",
         )?;
-        let is_next = |migration: &Migration, last: Option<&Migration>| {
+        let is_next = |migration: &Migration, last: Option<&Ended>| {
             migration.is_valid() && migration.number > number(last)
         };
-        if let Some(Leaving { migration, .. }) = &self.leaving {
+        if let Some(leaving) = &self.leaving {
+            let migration = &leaving.migration;
+            ensure(
+                leaving.is_released || leaving.removed.is_none(),
+                "what may come back is all there",
+            )?;
             ensure(
                 is_next(migration, self.left.as_ref()),
                 "what leaves is newer than what left",
@@ -416,17 +442,25 @@ impl Ownership {
 fn is_new(
     migration: &Migration,
     under_way: Option<&Migration>,
-    last: Option<&Migration>,
+    last: Option<&Ended>,
 ) -> Result<bool, SlotRefusal> {
     if !migration.is_valid() {
         return Err(SlotRefusal::Unreadable);
     }
-    if last == Some(migration) || under_way == Some(migration) {
+    if was_done(migration, last)? || under_way == Some(migration) {
         return Ok(false);
     }
     match under_way {
         _ if migration.number <= number(last) => Err(SlotRefusal::Old),
         Some(other) => Err(SlotRefusal::Busy(other.clone())),
         None => Ok(true),
+    }
+}
+
+/// Whether a migration is the last one that is over, by all of its steps.
+pub(super) fn was_done(migration: &Migration, last: Option<&Ended>) -> Result<bool, SlotRefusal> {
+    match last.filter(|last| last.migration == *migration) {
+        Some(last) if last.is_cancelled => Err(SlotRefusal::Cancelled),
+        last => Ok(last.is_some()),
     }
 }

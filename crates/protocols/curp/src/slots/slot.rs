@@ -27,6 +27,11 @@ impl Slot {
     pub fn number(self) -> u16 {
         self.0
     }
+
+    /// Whether it is one of those there are: one that came over a network need not be.
+    pub(super) fn is_valid(self) -> bool {
+        self.0 < SLOTS
+    }
 }
 
 /// What of a key is hashed.

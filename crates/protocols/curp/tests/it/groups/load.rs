@@ -6,12 +6,13 @@ use manxdb_checker::linear::check;
 use manxdb_core::{Nanos, NodeId, RequestId};
 use manxdb_curp::ClientAnswer;
 use manxdb_curp::slots::{
-    Group, Migration, Misplaced, Mover, PieceLimits, Side, SlotAnswer, SlotOperation, SlotRange,
-    SlotRefusal,
+    Canceller, Group, Migration, Misplaced, Mover, PieceLimits, Side, SlotAnswer, SlotOperation,
+    SlotRange, SlotRefusal,
 };
 use manxdb_sim::{Driver, Outside, SimTime};
 
-use super::machine::{Groups, PLANTED, misplaced};
+use super::drive::Drive;
+use super::machine::{Groups, PLANTED};
 use super::{MOVERS, Moving};
 use crate::common::machine::{Answer, Call, Command, OneKey, bytes, operations};
 
@@ -35,9 +36,9 @@ enum Asker {
 
 /// A driver of moves: the groups of its move, and where it is.
 struct Driving {
-    mover: Option<(Mover, usize, usize)>,
-    /// A move that stands still, and is to be gone on with.
-    left: Option<Migration>,
+    mover: Option<(Drive, usize, usize)>,
+    /// A move that stands still, and is to be gone on with or to be cancelled.
+    left: Option<(Migration, bool)>,
     waits: bool,
 }
 
@@ -54,6 +55,7 @@ pub struct Load {
     finals: Option<u8>,
     pushed: u64,
     pub moves: usize,
+    pub cancelled: usize,
     pub followed: usize,
 }
 
@@ -92,6 +94,7 @@ impl Load {
             finals: None,
             pushed: 0,
             moves: 0,
+            cancelled: 0,
             followed: 0,
         }
     }
@@ -202,7 +205,7 @@ impl Load {
         answer: Option<Vec<u8>>,
     ) {
         if let Some(answer) = answer {
-            match misplaced(&answer) {
+            match Misplaced::decode(&answer) {
                 Some(Misplaced::Moved { to, .. }) => {
                     self.followed += 1;
                     return self.ask_group(outside, client, call, number(&to));
@@ -239,23 +242,28 @@ impl Load {
             return;
         }
         if self.movers[place].mover.is_none() {
-            let left = self.movers[place].left.take();
-            let (slots, from, to) = match left {
-                Some(migration) => (
-                    migration.slots,
-                    number(&migration.from),
-                    number(&migration.to),
-                ),
+            let (slots, from, to, cancels) = match self.movers[place].left.take() {
+                Some((left, cancels)) => {
+                    (left.slots, number(&left.from), number(&left.to), cancels)
+                }
                 None => {
                     let runs = ["0-8191", "8192-16383", "4000-12400", "0-16383"];
                     let run = usize::try_from(outside.random().below(4)).unwrap();
                     let from = usize::try_from(outside.random().below(2)).unwrap();
-                    (runs[run].parse().unwrap(), from, 1 - from)
+                    (runs[run].parse().unwrap(), from, 1 - from, false)
                 }
             };
             let limits = PieceLimits { keys: 2, bytes: 64 };
-            let mover = Mover::new(slots, group(from), group(to), limits);
-            self.movers[place].mover = Some((mover, from, to));
+            let (source, target) = (group(from), group(to));
+            let drive = if cancels {
+                // Now and then the target is left as it is for now.
+                let asks = outside.random().below(4) > 0;
+                let target = asks.then_some(target);
+                Drive::Cancel(Canceller::new(slots, source, target, limits), asks)
+            } else {
+                Drive::Move(Mover::new(slots, source, target, limits))
+            };
+            self.movers[place].mover = Some((drive, from, to));
         }
         let Some((mover, from, to)) = &self.movers[place].mover else {
             return;
@@ -263,9 +271,17 @@ impl Load {
         if let Some((side, operation)) = mover.question() {
             let target = if side == Side::Source { *from } else { *to };
             let client = self.setting.clients + u32::try_from(place).unwrap();
+            // By another driver, which does not look at what the groups have.
             let hasty = match &operation {
-                SlotOperation::Put { migration, .. } if outside.random().below(3) == 0 => {
-                    Some(SlotOperation::Own(migration.clone()))
+                // Who asks for it before it is released has no answer that allows it: a defect too.
+                SlotOperation::Put { migration, .. } if self.setting.owns_early() => {
+                    Some((target, SlotOperation::Own(migration.clone())))
+                }
+                SlotOperation::Put { migration, .. } if outside.random().below(12) == 0 => {
+                    Some((*from, SlotOperation::Cancel(migration.clone())))
+                }
+                SlotOperation::Own(migration) if outside.random().below(3) == 0 => {
+                    Some((*from, SlotOperation::Cancel(migration.clone())))
                 }
                 _ => None,
             };
@@ -280,9 +296,10 @@ impl Load {
                 (target, client),
                 operation.encode(),
             );
-            if let Some(own) = hasty {
-                // By another driver, which does not look at what the target has.
-                self.request(outside, Asker::Nobody, (target, client), own.encode());
+            if let Some((group, step)) = hasty
+                && outside.is_up(self.node(group, client))
+            {
+                self.request(outside, Asker::Nobody, (group, client), step.encode());
             }
         }
     }
@@ -304,11 +321,26 @@ impl Load {
         let Some(outcome) = mover.outcome().cloned() else {
             return self.drive(outside, place);
         };
-        self.movers[place].mover = None;
-        match outcome {
-            Ok(()) => self.moves += 1,
-            Err(SlotRefusal::Busy(migration)) => self.movers[place].left = Some(migration),
-            Err(_) => {}
+        let Some(ended) = self.movers[place].mover.take() else {
+            return;
+        };
+        let (drive, from, to) = ended;
+        match (outcome, drive) {
+            (Ok(()), Drive::Move(_)) => self.moves += 1,
+            (Ok(()), Drive::Cancel(canceller, asks)) if !asks || canceller.has_cancelled() => {
+                self.cancelled += usize::from(canceller.has_cancelled());
+                // Asked again, with the target this time or later, until nothing is left of it.
+                self.movers[place].left = Some((named(canceller.slots(), from, to), true));
+            }
+            (Err(SlotRefusal::Busy(migration)), _) => {
+                let cancels = outside.random().below(3) == 0;
+                self.movers[place].left = Some((migration, cancels));
+            }
+            // Its target has something of it still.
+            (Err(SlotRefusal::Cancelled), Drive::Move(mover)) => {
+                self.movers[place].left = Some((named(mover.slots(), from, to), true));
+            }
+            (Ok(()), Drive::Cancel(..)) | (Err(_), _) => {}
         }
         let think = Nanos(outside.random().below(2 * self.setting.rests.0 + 1));
         if self.movers[place].left.is_some() || outside.now() < self.setting.until {
@@ -346,6 +378,16 @@ impl Load {
             .is_linearizable()
             .then_some(())
             .ok_or_else(|| verdict.to_string())
+    }
+}
+
+/// A move of these slots, whatever its number is.
+fn named(slots: SlotRange, from: usize, to: usize) -> Migration {
+    Migration {
+        number: 1,
+        slots,
+        from: group(from),
+        to: group(to),
     }
 }
 

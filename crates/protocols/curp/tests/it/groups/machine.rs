@@ -7,7 +7,7 @@ use manxdb_curp::ids::Stamp;
 use manxdb_curp::message::CurpMessage;
 use manxdb_curp::mutants::SlotMutant;
 use manxdb_curp::slots::{
-    Misplaced, Movable, Named, Piece, PieceLimits, Removal, Slot, SlotRange, Slotted, Survey,
+    Movable, Named, Piece, PieceLimits, Removal, Slot, SlotRange, Slotted, Survey,
 };
 use manxdb_curp::{ClientAnswer, CurpNode, CurpTimer, Execute, Options};
 use manxdb_sim::System;
@@ -16,15 +16,6 @@ use crate::common::machine::{Answer, KeyValue, Value, bytes};
 
 /// The key under which a defect is planted in a machine. It is in no slot, and stays.
 pub const PLANTED: u8 = 255;
-
-/// What an answer begins with that says where a command belongs.
-const MISPLACED: u8 = 0xFF;
-
-/// Where a command belongs that was not executed, if an answer says so.
-pub fn misplaced(answer: &[u8]) -> Option<Misplaced> {
-    let why = answer.strip_prefix(&[MISPLACED])?;
-    Some(postcard::from_bytes(why).unwrap())
-}
 
 impl Movable for KeyValue {
     const KEY_BYTES_MAX: u64 = 1_000;
@@ -38,10 +29,6 @@ impl Movable for KeyValue {
 
     fn slot(key: &[u8]) -> Slot {
         Slot::of(key)
-    }
-
-    fn misplaced(_: &[u8], why: &Misplaced) -> Vec<u8> {
-        [&[MISPLACED][..], &bytes(why)].concat()
     }
 
     fn survey(&self, slots: SlotRange) -> Survey {

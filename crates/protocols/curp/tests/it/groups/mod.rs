@@ -1,6 +1,7 @@
 //! Two groups, between which slots move to and fro under all faults: each command is executed once, at one of
 //! both. And each planted defect is found.
 
+mod drive;
 mod load;
 mod machine;
 
@@ -53,10 +54,17 @@ impl Default for Moving {
 struct Ran {
     digest: u64,
     moves: usize,
+    cancelled: usize,
     followed: usize,
 }
 
 impl Moving {
+    /// Whether drivers ask for slots before their source has released them.
+    pub fn owns_early(&self) -> bool {
+        let planted = self.mutant.and_then(|number| usize::try_from(number).ok());
+        planted.is_some_and(|number| SlotMutant::ALL[number] == SlotMutant::OwnBeforeLastPiece)
+    }
+
     fn setting() -> Setting {
         Setting {
             sync_after: Nanos::from_millis(3),
@@ -124,6 +132,7 @@ impl Moving {
         Ok(Ran {
             digest: world.digest(),
             moves: load.moves,
+            cancelled: load.cancelled,
             followed: load.followed,
         })
     }
@@ -162,13 +171,14 @@ fn slots_that_move_to_and_fro_stay_linearizable_under_all_faults() {
     let setting = Moving::default();
     let profile = setting.profile();
     let topology = setting.topology();
-    let (mut moves, mut followed) = (0, 0);
+    let (mut moves, mut cancelled, mut followed) = (0, 0, 0);
     let found = hunt(
         0..seeds(SEEDS),
         |seed| profile.draw(seed, &topology),
         |case| {
             let ran = setting.run(case)?;
             moves += ran.moves;
+            cancelled += ran.cancelled;
             followed += ran.followed;
             Ok(ran.digest)
         },
@@ -176,8 +186,9 @@ fn slots_that_move_to_and_fro_stay_linearizable_under_all_faults() {
     if let Err(found) = found {
         panic!("{found}");
     }
-    println!("{moves} moves, {followed} answers that name another group");
+    println!("{moves} moves, {cancelled} cancelled, {followed} answers that name another group");
     assert!(moves > 100, "slots have moved {moves} times");
+    assert!(cancelled > 20, "{cancelled} moves were cancelled");
     assert!(followed > 100, "clients were told {followed} times");
 }
 
@@ -254,4 +265,14 @@ fn an_answer_before_the_giving_of_slots_is_synced_is_found() {
 #[test]
 fn slots_that_are_owned_before_their_last_piece_are_found() {
     is_found(SlotMutant::OwnBeforeLastPiece, false, 0);
+}
+
+#[test]
+fn slots_that_come_back_once_their_target_may_own_them_are_found() {
+    is_found(SlotMutant::CancelReleased, false, 0);
+}
+
+#[test]
+fn an_answer_before_the_coming_back_of_slots_is_synced_is_found() {
+    is_found(SlotMutant::CancelTouchesNothing, true, 296);
 }
