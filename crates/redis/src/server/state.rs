@@ -256,9 +256,8 @@ impl Server {
         };
         client.last_command = name;
         client.last_millis = stamp.now_millis;
-        if let Some(open) = &mut client.transaction
-            && !spec.flags.has(Flags::NO_MULTI)
-            && spec.name != "quit"
+        if client.queues(spec)
+            && let Some(open) = &mut client.transaction
         {
             open.queue.push(command.clone());
             return Reply::Simple("QUEUED");
