@@ -21,6 +21,7 @@ import urllib.request
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import commands
+import fields
 import operators
 from beside import all_of_the_table, corners, differential, exchange
 from resp import Link, ReplyError, info
@@ -315,6 +316,7 @@ def main():
             failed += report("redis: sequences that random commands seldom make", corners(link, other))
             for name, problem in operators.all_of(ours.port, port, options.seed):
                 failed += report(f"redis: {name}", problem)
+            failed += report("redis: fields of hashes that expire", fields.fields(ours.port, options.seed, seen))
             fresh = Link(ours.port)
             fresh.port_of_server = ours.port
             failed += report("redis: every command of the table", all_of_the_table(fresh, seen))

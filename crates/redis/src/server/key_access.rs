@@ -20,6 +20,13 @@ const INSERTS: Access = &["RW", "insert"];
 const UPDATES: Access = &["RW", "update"];
 const DELETES: Access = &["RW", "delete"];
 
+/// Whether an access reads and whether it changes what is under a key. One that looks whether there is a key, or
+/// how much is under it, does neither.
+pub(super) fn reads_and_writes(access: Access) -> (bool, bool) {
+    let is_write = |what: &&str| matches!(*what, "insert" | "update" | "delete");
+    (access.contains(&"access"), access.iter().any(is_write))
+}
+
 /// What `command`, whose full name is `name`, does to the key at a place of the list of its keys.
 pub(super) fn access(spec: &CommandSpec, name: &str, command: &Command, key: usize) -> Access {
     let has = |word: &str| (3..command.len()).any(|place| command.is_word(place, word));
@@ -59,7 +66,7 @@ pub(super) fn access(spec: &CommandSpec, name: &str, command: &Command, key: usi
         (
             "rename" | "renamenx" | "lmove" | "blmove" | "rpoplpush" | "brpoplpush" | "smove"
             | "lpop" | "rpop" | "lmpop" | "blpop" | "brpop" | "blmpop" | "spop" | "getdel"
-            | "zpopmin" | "zpopmax" | "zmpop" | "bzpopmin" | "bzpopmax" | "bzmpop",
+            | "hgetdel" | "zpopmin" | "zpopmax" | "zmpop" | "bzpopmin" | "bzpopmax" | "bzmpop",
             _,
         ) => TAKES,
         (
