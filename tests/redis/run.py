@@ -23,6 +23,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import commands
 import fields
 import operators
+import users
 from beside import all_of_the_table, corners, differential, exchange
 from resp import Link, ReplyError, info
 from servers import Ours, check, free_port, wait_for
@@ -332,6 +333,7 @@ def main():
             theirs.wait()
             if ours.process.poll() is None:
                 ours.kill()
+        failed += report("redis: a file of users", users.users(scratch))
         failed += report("redis: values of four times the memory", larger_than_memory(os.path.join(scratch, "large"), options.seed))
         for durability in ("sync", "async"):
             data = os.path.join(scratch, durability)

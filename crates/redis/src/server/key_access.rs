@@ -1,4 +1,4 @@
-//! What a command does to each of its keys: COMMAND GETKEYSANDFLAGS.
+//! What a command does to each of its keys: COMMAND GETKEYSANDFLAGS, and users who may only read or write keys.
 //!
 //! RO: the value is read; RW: changed, and what was there counts; OW: replaced, whatever was there; RM:
 //! removed. Then what of the value's content it does: access, insert, update, delete; none: only what is known
@@ -7,7 +7,7 @@
 use crate::command::Command;
 use crate::spec::{CommandSpec, Flags};
 
-type Access = &'static [&'static str];
+pub(super) type Access = &'static [&'static str];
 
 const LOOKS: Access = &["RO"];
 const READS: Access = &["RO", "access"];
@@ -91,6 +91,7 @@ pub(super) fn access(spec: &CommandSpec, name: &str, command: &Command, key: usi
         ) => INSERTS,
         (
             "expire" | "expireat" | "pexpire" | "pexpireat" | "persist" | "lset" | "hset" | "hmset"
+            | "hexpire" | "hexpireat" | "hpexpire" | "hpexpireat" | "hpersist" | "hsetex"
             | "geoadd" | "zadd" | "setrange" | "xack" | "xadd" | "xclaim" | "xsetid"
             | "xgroup|setid",
             _,
