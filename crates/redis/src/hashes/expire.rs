@@ -4,7 +4,6 @@ use crate::command::Command;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::number;
-use crate::objects::Hash;
 use crate::resp::Reply;
 
 type Answer = Result<Reply, CommandError>;
@@ -213,13 +212,6 @@ pub fn hpersist(context: &mut Context<'_>, command: &Command) -> Answer {
     Ok(Reply::Array(told))
 }
 
-/// Values of fields, before what a command then does with them.
-fn values(hash: &Hash, command: &Command, first: usize) -> Vec<Reply> {
-    let fields = command.args_from(first);
-    let values = fields.map(|field| Reply::bulk_or_null(hash.get(field)));
-    values.collect()
-}
-
 fn no_values(command: &Command, first: usize) -> Reply {
     let fields = command.args_from(first);
     Reply::Array(fields.map(|_| Reply::Null).collect())
@@ -345,19 +337,20 @@ pub fn hgetex(context: &mut Context<'_>, command: &Command) -> Answer {
     let Some(hash) = context.hash(key)? else {
         return Ok(no_values(command, first));
     };
-    let told = values(hash, command, first);
+    // A field that is named twice is gone when it is named again, if its time is over.
     let mut has_changed = false;
-    for field in command.args_from(first) {
-        let Some(before) = hash.expiry(field) else {
-            continue;
-        };
-        has_changed |= match expiry {
+    let told = command.args_from(first).map(|field| {
+        let value = Reply::bulk_or_null(hash.get(field));
+        let before = hash.expiry(field);
+        has_changed |= before.is_some_and(|before| match expiry {
             Expiry::At(at) if at <= now => hash.remove(field),
             Expiry::At(at) => hash.set_expiry(field, at),
             Expiry::None => before > 0 && hash.set_expiry(field, 0),
             Expiry::Unsaid | Expiry::Kept => false,
-        };
-    }
+        });
+        value
+    });
+    let told = told.collect();
     if has_changed {
         context.touch(key);
     }
