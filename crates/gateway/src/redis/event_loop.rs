@@ -18,8 +18,9 @@ use super::connection::Connection;
 use super::long_commands::{LongCommands, micros_since};
 use super::script_host::LoopHost;
 use super::sockets::Sockets;
-use super::store::{FromStore, Values, libraries};
+use super::store::{Values, libraries};
 use super::sync::Syncs;
+use super::users_file::UsersFile;
 use super::{Listening, RedisStore, Shared};
 
 /// How often time is looked at when nothing else happens.
@@ -38,6 +39,7 @@ pub struct EventLoop {
     pub(super) values: Values,
     pub(super) shared: Arc<Shared>,
     pub(super) is_synced: bool,
+    users: Option<UsersFile>,
     /// What the running command writes.
     effects: Effects,
     /// Rows that are not in the log yet.
@@ -60,7 +62,7 @@ pub struct EventLoop {
     pub(super) micros: u16,
     pub(super) ticked: u64,
     /// Commands wait for the end of a pause, or did when the round began.
-    was_paused: bool,
+    pub(super) was_paused: bool,
 }
 
 impl EventLoop {
@@ -74,6 +76,7 @@ impl EventLoop {
         values: Values,
         shared: &Arc<Shared>,
     ) -> io::Result<Self> {
+        let users = listening.users.clone().map(UsersFile);
         let sockets = Sockets::new(listening, &shared.bell)?;
         let is_synced = settings.is_synced;
         let mut this = Self {
@@ -84,6 +87,7 @@ impl EventLoop {
             values,
             shared: Arc::clone(shared),
             is_synced,
+            users,
             effects: Effects::default(),
             rows: Vec::new(),
             round: 0,
@@ -103,6 +107,13 @@ impl EventLoop {
         this.look_at_clock();
         this.server.start(this.now);
         this.take_libraries().map_err(io::Error::other)?;
+        if let Some(users) = &this.users {
+            let loaded = users
+                .read()
+                .and_then(|text| this.server.load_users(&text))
+                .map_err(|why| format!("users of {}: {why}", users.path().display()));
+            loaded.map_err(io::Error::other)?;
+        }
         Ok(this)
     }
 
@@ -147,7 +158,7 @@ impl EventLoop {
     }
 
     /// Whether commands may run that a pause held.
-    fn pause_is_over(&self) -> bool {
+    pub(super) fn pause_is_over(&self) -> bool {
         self.was_paused && !self.server.is_paused()
     }
 
@@ -195,82 +206,6 @@ impl EventLoop {
             now_millis: self.now,
             micros: self.micros,
             seed: self.seeds.draw(),
-        }
-    }
-
-    fn take_from_store(&mut self) {
-        let mut came = false;
-        while let Some(told) = self.values.next() {
-            came = true;
-            let mut is_written = false;
-            match told {
-                FromStore::Page(page) => {
-                    if let Err(row) = self.server.keyspace.take_page(&page) {
-                        self.damaged(&row, "a row of it is of no known form");
-                    }
-                }
-                FromStore::Complete => self.server.keyspace.complete(),
-                FromStore::Value(loaded) => {
-                    self.requested.remove(&loaded.row);
-                    let stamp = self.stamp();
-                    match self.server.install(loaded, stamp) {
-                        Ok(effects) => is_written = self.wrote(effects),
-                        Err(row) => self.damaged(&row, "its rows do not make its value"),
-                    }
-                }
-                FromStore::Failed(Some(row), error) => self.damaged(&row, &error.to_string()),
-                FromStore::Failed(None, error) => self.names_failed(&error.to_string()),
-            }
-            self.send_outbox(is_written);
-        }
-        if came {
-            self.make_room();
-        }
-        if came || self.pause_is_over() {
-            self.sockets.active.extend(&self.parked);
-        }
-        self.was_paused = self.server.is_paused();
-    }
-
-    /// A value cannot be read: those whose commands need it are told.
-    fn damaged(&mut self, row: &[u8], why: &str) {
-        tracing::error!(
-            row = manxdb_storage::physical::hex(row),
-            why,
-            "a Redis key cannot be read"
-        );
-        self.requested.remove(row);
-        let needs_it = |needs: &Needs| match needs {
-            Needs::Values(loads) => loads.iter().any(|load| load.row == row),
-            Needs::AllNames | Needs::Nothing | Needs::Paused => false,
-        };
-        let text = format!("ERR a key of this command cannot be read: {why}");
-        self.refuse_parked(&text, needs_it);
-    }
-
-    /// Names of keys cannot be read: commands on single keys go on, those on all are refused.
-    fn names_failed(&mut self, why: &str) {
-        tracing::error!(why, "names of Redis keys cannot be read");
-        let text = format!("ERR names of keys cannot be read: {why}");
-        self.refuse_parked(&text, |needs| *needs == Needs::AllNames);
-        self.names_failure = Some(text);
-    }
-
-    /// Answers parked commands that need what is not to be had.
-    fn refuse_parked(&mut self, text: &str, is_refused: impl Fn(&Needs) -> bool) {
-        let error = Reply::error(text.to_owned());
-        for id in self.parked.clone() {
-            let Some(connection) = self.sockets.connections.get_mut(&id) else {
-                continue;
-            };
-            if !is_refused(&self.server.needs(id, &connection.command)) {
-                continue;
-            }
-            connection.is_parked = false;
-            connection.parked_since = None;
-            error.encode(self.server.protocol(id), connection.out());
-            self.parked.remove(&id);
-            self.sockets.active.insert(id);
         }
     }
 
@@ -383,6 +318,7 @@ impl EventLoop {
             values: &self.values,
             syncs: &self.syncs,
             shared: &self.shared,
+            users: self.users.as_ref(),
             stamp,
             begun: None,
             clock: None,
@@ -431,25 +367,17 @@ impl EventLoop {
     }
 
     /// Rows that no connection of this round wrote; whether replies that came of them wait for them.
-    fn wrote(&mut self, effects: Effects) -> bool {
+    pub(super) fn wrote(&mut self, effects: Effects) -> bool {
         let has_changed = effects.has_changes();
         self.rows
             .extend(effects.rows.into_iter().map(|row| (row.key, row.value)));
         has_changed
     }
 
-    fn want(&mut self, loads: Vec<manxdb_redis::keyspace::Load>) {
-        for load in loads {
-            if self.requested.insert(load.row.clone()) {
-                self.values.want(load);
-            }
-        }
-    }
-
     /// Replies and messages for others. With `is_written` they came of a change, and wait for the log
     /// or the disk as the reply of its writer; others never do, though the log may have refused the rows
     /// of rounds before.
-    fn send_outbox(&mut self, is_written: bool) {
+    pub(super) fn send_outbox(&mut self, is_written: bool) {
         assert!(
             !is_written || !self.rows.is_empty(),
             "a change is in rows that the log does not have"

@@ -39,6 +39,7 @@ impl Sockets {
             listener,
             tls,
             connections_max,
+            users: _,
         } = listening;
         listener.set_nonblocking(true)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;

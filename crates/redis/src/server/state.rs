@@ -256,9 +256,8 @@ impl Server {
         };
         client.last_command = name;
         client.last_millis = stamp.now_millis;
-        if let Some(open) = &mut client.transaction
-            && !spec.flags.has(Flags::NO_MULTI)
-            && spec.name != "quit"
+        if client.queues(spec)
+            && let Some(open) = &mut client.transaction
         {
             open.queue.push(command.clone());
             return Reply::Simple("QUEUED");
@@ -323,6 +322,9 @@ impl Server {
                 let db = self.clients.get(&id).map_or(0, |client| client.db);
                 self.keyspace.begin(stamp);
                 let has_events = self.settings.events.is_on();
+                if has_events {
+                    self.expire_before(db, spec, command, effects);
+                }
                 let before = has_events.then(|| self.look_before(db, spec, command));
                 let from = effects.rows.len();
                 let mut context = Context {
@@ -375,6 +377,8 @@ impl Server {
         if !self.is_paused() {
             self.keyspace.expire_due(EXPIRED_AT_ONCE);
         }
+        let loads = self.keyspace.take_due_loads();
+        self.load(loads);
         let mut effects = self.keyspace.finish();
         self.tell_expired();
         self.after(&mut effects, stamp, None);
