@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// The format of frames and of what is in them. Nodes of different versions do not talk.
-pub const VERSION: u8 = 5;
+pub const VERSION: u8 = 6;
 
 /// The longest payload: a replica's whole state must fit when it is handed to another.
 pub const PAYLOAD_BYTES_MAX: usize = 256 << 20;
