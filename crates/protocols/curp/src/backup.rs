@@ -3,12 +3,16 @@
 //! A backup executes nothing. What follows the part that all have is a *tail*: another master
 //! may have it otherwise, so it can be cut off, and it is never applied and never shown.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::iter::once;
 
 use crate::disk::{ServerRecord, WholeStore};
-use crate::execute::Execute;
+use crate::execute::{Execute, Settled};
 use crate::ids::{Epoch, LogId, Position, View};
+use crate::image::StateError;
 use crate::log::{Change, Entry, KeptLog, id_behind};
 use crate::options::Options;
 use crate::rifl::Rifl;
@@ -34,14 +38,24 @@ pub(crate) struct Store<E> {
     matched: Epoch,
     /// The view that the copy was for.
     pub(crate) copied: View,
+    /// Where the machine's own store was when the process started: records up to there say nothing new.
+    resumed: LogId,
+    /// Why the machine's own store does not go on.
+    pub(crate) failure: Option<StateError>,
 }
 
 impl<E: Execute> Store<E> {
     /// Nothing.
+    #[cfg(test)]
     pub(crate) fn empty() -> Self {
+        Self::behind(E::empty())
+    }
+
+    /// No entries, with an empty state.
+    pub(crate) fn behind(empty: E) -> Self {
         Self {
             epoch: Epoch(0),
-            state: E::empty(),
+            state: empty,
             rifl: Rifl::default(),
             applied: 0,
             kept: KeptLog::default(),
@@ -49,14 +63,20 @@ impl<E: Execute> Store<E> {
             verified: 0,
             matched: Epoch(0),
             copied: View::default(),
+            resumed: LogId::default(),
+            failure: None,
         }
     }
 
-    /// What was written down; nothing when the machine cannot read its state.
-    pub(crate) fn from_whole(whole: WholeStore) -> Option<Self> {
-        let store = Self {
+    /// What was written down, with its state kept where `origin` is.
+    ///
+    /// # Errors
+    /// Why there is no such state, for people.
+    pub(crate) fn from_whole(whole: WholeStore, origin: &E) -> Result<Self, String> {
+        let recorded = origin.open_record(&whole.state)?;
+        let mut store = Self {
             epoch: whole.epoch,
-            state: E::restore(&whole.state)?,
+            state: recorded.state,
             rifl: whole.rifl,
             applied: whole.applied.at,
             kept: KeptLog::behind(whole.applied),
@@ -65,27 +85,61 @@ impl<E: Execute> Store<E> {
             // No master sends a copy to a process and then goes on with the next one.
             matched: Epoch(0),
             copied: whole.copied,
+            resumed: LogId::default(),
+            failure: None,
         };
-        store.check().is_ok().then_some(store)
+        store.check()?;
+        if let Some((end, completed)) = recorded.settled {
+            store.resume(end, completed)?;
+        }
+        Ok(store)
+    }
+
+    /// Goes on where the machine's own store is: what a record says of the log before that is done.
+    fn resume(&mut self, end: LogId, completed: Rifl) -> Result<(), String> {
+        let known = self.kept.end();
+        if end.at < known.at || end.epoch < known.epoch {
+            let (has, at) = (end.at, known.at);
+            return Err(format!(
+                "its own store ends with entry {has} and lacks some up to {at}, which it had. Start the node with \
+                 an empty directory; it then gets everything from the others"
+            ));
+        }
+        let done = usize::try_from(end.at - known.at).unwrap_or(usize::MAX);
+        self.tail.drain(..done.min(self.tail.len()));
+        // Nothing of an earlier master follows: that was cut off, or told again.
+        if self.tail.iter().any(|entry| entry.epoch < end.epoch) {
+            self.tail.clear();
+        }
+        self.rifl = completed;
+        self.applied = end.at;
+        self.kept = KeptLog::behind(end);
+        self.epoch = self.epoch.max(end.epoch);
+        self.verified = self.verified.clamp(self.applied, self.last());
+        self.resumed = end;
+        self.check()
     }
 
     /// To be written down, of a server whose log has gone on since its life `base`.
-    pub(crate) fn to_whole(&self, base: u64) -> WholeStore {
+    ///
+    /// # Errors
+    /// As [`Execute::to_record`].
+    pub(crate) fn to_whole(&mut self, base: u64) -> Result<WholeStore, StateError> {
         assert!(base > 0, "lives begin with 1");
         assert!(
             self.applied <= self.verified && self.verified <= self.last(),
             "what is written down can be read again"
         );
-        WholeStore {
+        Ok(WholeStore {
             base,
             epoch: self.epoch,
             copied: self.copied,
             applied: self.kept.end(),
             verified: self.verified,
-            state: self.state.snapshot(),
+            state: self.state.to_record()?,
             rifl: self.rifl.clone(),
             tail: self.tail.iter().cloned().collect(),
-        }
+        })
     }
 
     /// Does again what was written down after it was done; whether it follows from what is there.
@@ -95,6 +149,9 @@ impl<E: Execute> Store<E> {
             ServerRecord::Obeyed { epoch, entries, .. }
             | ServerRecord::Led { epoch, entries, .. } => (*epoch, entries),
         };
+        if epoch < self.resumed.epoch {
+            return true; // a later master wrote what the machine's own store has
+        }
         let is_later = |entry: &Entry| entry.epoch > epoch;
         if entries.iter().any(is_later) || !self.fence(epoch) {
             return false;
@@ -123,15 +180,17 @@ impl<E: Execute> Store<E> {
 
     /// Takes what this server made as a master, behind `after`: its log ends there.
     fn lead(&mut self, after: Position, entries: Vec<Entry>, synced: Position) -> bool {
-        let Some(keep) = after.checked_sub(self.applied) else {
+        if after < self.applied && self.applied > self.resumed.at {
             return false;
-        };
+        }
         if !self.goes_on(after, &entries) {
             return false;
         }
-        self.tail
-            .truncate(usize::try_from(keep).unwrap_or(usize::MAX));
-        self.tail.extend(entries);
+        // The machine's own store may have the first of them.
+        let done = usize::try_from(self.applied.saturating_sub(after)).unwrap_or(usize::MAX);
+        let keep = usize::try_from(after.saturating_sub(self.applied)).unwrap_or(usize::MAX);
+        self.tail.truncate(keep);
+        self.tail.extend(entries.into_iter().skip(done));
         self.verified = self.last();
         assert!(self.verified >= after, "entries make a log longer");
         self.apply(synced.min(self.verified), &Options::default());
@@ -221,6 +280,7 @@ impl<E: Execute> Store<E> {
             synced <= self.verified,
             "only what the master has is applied"
         );
+        let before = self.applied;
         while self.applied < synced {
             let Some(entry) = self.tail.pop_front() else {
                 break;
@@ -236,12 +296,23 @@ impl<E: Execute> Store<E> {
             }
             self.kept.push(entry);
         }
+        self.settle(self.applied - before);
         self.kept.trim(options.kept_bytes);
         assert_eq!(
             self.kept.end().at,
             self.applied,
             "the last entry that is applied is known"
         );
+    }
+
+    /// Has the machine take into its own store, if it has one, the last entries that were applied.
+    fn settle(&mut self, count: u64) {
+        if count == 0 || !self.state.has_store() || self.failure.is_some() {
+            return;
+        }
+        let entries = self.kept.newest(count);
+        let settled = Settled::of(entries, self.kept.end(), &self.rifl);
+        self.failure = self.state.settle(&settled).err();
     }
 
     /// Whether a copy of everything that the master of `epoch` had up to a place is needed. It is not
@@ -325,127 +396,5 @@ impl<E: Execute> Store<E> {
     #[allow(clippy::unused_self)] // a planted defect asks
     fn skips_gap(&mut self, _: Position, _: &Options) -> bool {
         false
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::machine_tests::{Nothing, entry, log_id};
-
-    /// A backup to which the first master sent three entries, of which all have one.
-    fn with_a_tail(options: &Options) -> Store<Nothing> {
-        let mut store = Store::empty();
-        assert!(store.fence(Epoch(1)));
-        let entries = vec![entry(1, 1), entry(1, 2), entry(1, 3)];
-        assert_eq!(store.append(options, 0, entries, 3, 1), Some(3));
-        assert_eq!((store.applied, store.last()), (1, 3));
-        store
-    }
-
-    /// The end of the log after another master, which has one entry more than all had, has spoken.
-    fn after_a_shorter_log(options: &Options) -> Position {
-        let mut store = with_a_tail(options);
-        assert!(store.fence(Epoch(2)));
-        assert_eq!(store.append(options, 1, vec![entry(1, 2)], 2, 1), Some(2));
-        assert!(store.check().is_ok());
-        store.last()
-    }
-
-    #[test]
-    fn a_tail_that_the_next_master_does_not_have_is_cut_off() {
-        assert_eq!(after_a_shorter_log(&Options::default()), 2);
-    }
-
-    #[cfg(feature = "mutants")]
-    #[test]
-    fn a_tail_that_is_not_cut_is_found() {
-        let options = Options {
-            mutant: Some(crate::mutants::Mutant::TailNotCut),
-            ..Options::default()
-        };
-        assert_eq!(after_a_shorter_log(&options), 3, "as if it were executed");
-    }
-
-    #[test]
-    fn an_entry_of_another_master_takes_the_place_of_what_not_all_had() {
-        let mut store = with_a_tail(&Options::default());
-        assert!(store.fence(Epoch(2)));
-        let options = Options::default();
-        let entries = vec![entry(2, 9)];
-        assert_eq!(store.append(&options, 1, entries, 2, 2), Some(2));
-        assert_eq!((store.applied, store.last()), (2, 2));
-        assert!(!store.fence(Epoch(1)), "the first master is refused");
-    }
-
-    /// A server that meets such entries refuses them, and does not stop.
-    #[test]
-    fn entries_of_masters_in_no_order_are_refused() {
-        let mut store = with_a_tail(&Options::default());
-        assert!(store.fence(Epoch(2)));
-        let options = Options::default();
-        assert_eq!(store.append(&options, 1, vec![entry(2, 8)], 2, 1), Some(2));
-        for (after, entries) in [
-            (1, vec![entry(0, 9)]),
-            (2, vec![entry(1, 9)]),
-            (2, vec![entry(2, 9), entry(1, 9)]),
-            (2, vec![entry(3, 9)]),
-        ] {
-            let said = format!("{entries:?} behind {after}");
-            assert_eq!(store.append(&options, after, entries, 4, 2), None, "{said}");
-        }
-        assert_eq!((store.applied, store.last()), (1, 2));
-        assert!(store.check().is_ok());
-        let whole = store.to_whole(7);
-        assert!(Store::<Nothing>::from_whole(whole.clone()).is_some());
-        let mut older = whole.clone();
-        older.tail.push(entry(1, 9));
-        assert!(Store::<Nothing>::from_whole(older).is_none());
-        let mut later = whole;
-        later.applied.epoch = Epoch(3);
-        assert!(Store::<Nothing>::from_whole(later).is_none());
-    }
-
-    #[test]
-    fn a_copy_that_ends_within_a_masters_own_log_is_not_needed() {
-        let mut store = with_a_tail(&Options::default());
-        assert!(!store.needs(3), "although one entry is applied");
-        assert!(store.needs(4));
-        assert!(store.fence(Epoch(2)));
-        assert!(store.needs(1), "until it has heard what the master has");
-        let options = Options::default();
-        assert_eq!(store.append(&options, 1, Vec::new(), 1, 1), Some(1));
-        assert!(!store.needs(1));
-    }
-
-    /// A server that is told of no more than it said to have applies nothing that its master has otherwise.
-    #[test]
-    fn a_tail_that_is_not_the_masters_is_not_applied_by_what_others_have() {
-        let mut store = with_a_tail(&Options::default());
-        assert!(store.fence(Epoch(2)));
-        let options = Options::default();
-        // All backups have five entries; this server has said that it has one of them.
-        assert_eq!(store.append(&options, 1, Vec::new(), 5, 1), Some(1));
-        assert_eq!(store.applied, 1);
-        let entries = vec![entry(2, 8), entry(2, 9)];
-        assert_eq!(store.append(&options, 1, entries, 5, 1), Some(3));
-        assert_eq!(store.append(&options, 3, Vec::new(), 5, 3), Some(3));
-        assert_eq!((store.applied, store.kept.end()), (3, log_id(3, 2)));
-    }
-
-    #[test]
-    fn what_a_master_that_never_opened_has_installed_is_replaced_by_the_next_ones() {
-        let mut store: Store<Nothing> = Store::empty();
-        assert!(store.fence(Epoch(1)));
-        assert!(store.needs(5));
-        store.install(log_id(5, 1), Nothing, Rifl::default());
-        assert!(!store.needs(5), "sent again");
-        assert!(store.fence(Epoch(2)));
-        assert!(store.needs(5), "another log that ends at the same place");
-        store.install(log_id(5, 1), Nothing, Rifl::default());
-        assert!(!store.needs(5));
-        let options = Options::default();
-        assert_eq!(store.append(&options, 5, vec![entry(2, 1)], 6, 5), Some(6));
-        assert!(!store.needs(5), "what is there is newer");
     }
 }

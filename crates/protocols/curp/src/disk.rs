@@ -75,7 +75,9 @@ impl ServerRecord {
     /// Bytes that it takes on disk, roughly.
     fn bytes(&self) -> u64 {
         let bytes = match self {
-            Self::Whole(whole) => whole.state.len(),
+            Self::Whole(whole) => {
+                whole.state.len() + whole.tail.iter().map(Entry::bytes).sum::<usize>()
+            }
             Self::Obeyed { entries, .. } | Self::Led { entries, .. } => {
                 entries.iter().map(Entry::bytes).sum()
             }
@@ -97,7 +99,7 @@ pub struct WholeStore {
     pub applied: LogId,
     /// The log is as that master has it up to here.
     pub verified: Position,
-    /// The machine's snapshot.
+    /// The machine's snapshot, or the name of its own store, which has gone on since.
     pub state: Vec<u8>,
     /// The completion records.
     pub rifl: Rifl,
@@ -155,9 +157,14 @@ pub enum DiskError {
          node with an empty directory; it then gets everything from the others"
     )]
     Gap(usize),
-    /// The machine cannot read its own snapshot.
-    #[error("record {0} of its journal has a state that this version cannot read")]
-    State(usize),
+    /// The machine has no such state.
+    #[error("record {at} of its journal: {why}")]
+    State {
+        /// The record's place.
+        at: usize,
+        /// What is wrong, and the way out.
+        why: String,
+    },
 }
 
 /// What a coordinator decided, oldest first.
@@ -171,8 +178,10 @@ pub(crate) fn decisions(disk: Vec<CurpRecord>) -> Result<Vec<CoordinatorRecord>,
 }
 
 /// The log that a server had, and its base; nothing on an empty disk.
+/// A machine's own store is where `origin` is.
 pub(crate) fn read<E: Execute>(
     disk: Vec<CurpRecord>,
+    origin: &E,
 ) -> Result<Option<(Store<E>, u64)>, DiskError> {
     let mut kept: Option<(Store<E>, u64)> = None;
     for (index, record) in disk.into_iter().enumerate() {
@@ -182,12 +191,18 @@ pub(crate) fn read<E: Execute>(
         match (record, &mut kept) {
             (ServerRecord::Whole(whole), kept) => {
                 let base = whole.base;
-                let store = Store::from_whole(whole).ok_or(DiskError::State(index))?;
+                *kept = None; // a store is opened once
+                let read = Store::from_whole(whole, origin);
+                let store = read.map_err(|why| DiskError::State { at: index, why })?;
                 *kept = Some((store, base));
             }
             (record, Some((store, _))) => {
                 if !store.replay(record) {
                     return Err(DiskError::Gap(index));
+                }
+                if let Some(why) = &store.failure {
+                    let (at, why) = (index, why.to_string());
+                    return Err(DiskError::State { at, why });
                 }
             }
             (_, None) => return Err(DiskError::Gap(index)),
@@ -381,8 +396,8 @@ mod tests {
     }
 
     fn whole() -> CurpRecord {
-        let store: Store<Nothing> = Store::empty();
-        CurpRecord::Server(ServerRecord::Whole(store.to_whole(7)))
+        let mut store: Store<Nothing> = Store::empty();
+        CurpRecord::Server(ServerRecord::Whole(store.to_whole(7).unwrap()))
     }
 
     fn obeyed(epoch: u64, after: Position, clients: &[u64]) -> CurpRecord {
@@ -406,7 +421,7 @@ mod tests {
     }
 
     fn end_of(disk: Vec<CurpRecord>) -> Result<Position, DiskError> {
-        let read = read::<Nothing>(disk)?;
+        let read = read(disk, &Nothing)?;
         Ok(read.map_or(0, |(store, base)| {
             assert_eq!(base, 7, "since the state was written down");
             assert!(store.check().is_ok());

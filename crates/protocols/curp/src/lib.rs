@@ -48,6 +48,7 @@ pub mod execute;
 mod garbage;
 pub mod hash;
 pub mod ids;
+pub mod image;
 pub mod log;
 #[cfg(test)]
 mod machine_tests;
@@ -67,6 +68,7 @@ pub mod witness;
 
 pub use carrier::{MemoryCarrier, ViewTokens, WitnessCarrier};
 pub use client::{ClientAnswer, Completion};
-pub use execute::{Declared, Execute, Executed};
+pub use execute::{Declared, Execute, Executed, Recorded, Settled};
+pub use image::{ReadImage, ReceiveImage, StateError};
 pub use node::{CurpNode, CurpTimer};
 pub use options::{Durability, Options, Role};

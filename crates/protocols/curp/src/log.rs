@@ -110,6 +110,13 @@ impl KeptLog {
         self.entries.iter()
     }
 
+    /// The last entries.
+    pub(crate) fn newest(&self, count: u64) -> impl Iterator<Item = &Entry> {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        assert!(count <= self.entries.len(), "they are kept");
+        self.entries.iter().skip(self.entries.len() - count)
+    }
+
     pub(crate) fn push(&mut self, entry: Entry) {
         assert!(
             entry.epoch >= self.end().epoch,

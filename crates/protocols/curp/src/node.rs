@@ -123,6 +123,21 @@ impl<E: Execute> CurpNode<E> {
         secret: u64,
         disk: Vec<CurpRecord>,
     ) -> Result<Self, DiskError> {
+        Self::open_on(E::empty(), node, life, options, secret, disk)
+    }
+
+    /// As [`CurpNode::open`]; a server's states are kept where `empty` is.
+    ///
+    /// # Errors
+    /// As [`CurpNode::open`].
+    pub fn open_on(
+        empty: E,
+        node: NodeId,
+        life: u64,
+        options: Options,
+        secret: u64,
+        disk: Vec<CurpRecord>,
+    ) -> Result<Self, DiskError> {
         let me = Member { node, life };
         assert!(life > 0, "lives begin with 1");
         // One that survives nothing replicates nothing: what replication is compared with.
@@ -135,7 +150,14 @@ impl<E: Execute> CurpNode<E> {
                 let disk = disk::decisions(disk)?;
                 Self::Coordinator(Coordinator::new(options, secret, disk))
             }
-            Role::Server => Self::Server(Server::new(me, options, disk::read(disk)?)),
+            Role::Server => {
+                assert!(
+                    !empty.has_store() || options.durability.is_on_disk(),
+                    "a machine with a store of its own has its place in a journal"
+                );
+                let kept = disk::read(disk, &empty)?;
+                Self::Server(Server::new(me, options, &empty, kept))
+            }
             Role::Witness => Self::Witness(Witness::new(me, options)),
             Role::Client => {
                 let records = options.records && options.durability.trusts_witnesses();
@@ -203,6 +225,12 @@ impl<E: Execute> Core for CurpNode<E> {
     type Record = CurpRecord;
 
     fn step(&mut self, now: LocalTime, event: EventOf<Self>, out: &mut Actions<Self>) {
+        if self
+            .server()
+            .is_some_and(|server| server.failure().is_some())
+        {
+            return; // it is silent until its process ends
+        }
         match (self, event) {
             (Self::Coordinator(node), Event::Start) => node.start(out),
             (Self::Coordinator(node), Event::Message { from, body }) => {

@@ -78,26 +78,39 @@ impl<E: Execute> Master<E> {
         // The log goes on behind the cut, and is kept from there on.
         let follows = |image: &Image| image.cut().epoch == epoch && image.cut().last >= kept_from;
         if !self.image.as_ref().is_some_and(follows) {
+            // A store of the machine's own has what is settled; the rest follows the copy.
+            let (at, completed) = if self.state.has_store() {
+                (self.kept.end(), &self.settled)
+            } else {
+                (end, &self.rifl)
+            };
             let cut = Cut {
                 epoch,
-                last: end.at,
-                made_by: end.epoch,
+                last: at.at,
+                made_by: at.epoch,
             };
-            let image = Image::new(cut, &self.state, &self.rifl, &self.options);
-            self.image = Some(image.made_while_serving(self.is_serving()));
+            let image = Image::new(cut, &self.state, completed, &self.options);
+            let goes_on = self.is_serving() || at != end;
+            self.image = Some(image.made_while_serving(goes_on));
             for peer in self.peers.iter_mut().filter(|peer| peer.is_copying()) {
                 peer.progress = Progress::Snapshot { piece: 0 };
             }
         }
         let peer = &mut self.peers[index];
-        let (Some(image), Progress::Snapshot { piece }) = (&self.image, peer.progress) else {
+        let (Some(image), Progress::Snapshot { piece }) = (&mut self.image, peer.progress) else {
             return;
+        };
+        let piece = match image.piece(peer.member, piece, view) {
+            Ok(piece) => piece,
+            Err(why) => {
+                self.failure.get_or_insert(why.to_string());
+                return;
+            }
         };
         peer.in_flight = true;
         peer.ticks = 0;
         peer.sent = image.cut().last;
         peer.unanswered += 1;
-        let piece = image.piece(piece, view);
         self.counts.pieces += 1;
         self.counts.copied_bytes += piece.bytes.len() as u64;
         let to = peer.member.life;
@@ -129,7 +142,7 @@ impl<E: Execute> Master<E> {
         out: &mut impl Outbox,
     ) {
         let image = self.image.as_ref().filter(|image| image.cut() == cut);
-        let Some(count) = image.map(Image::count) else {
+        let Some(goes_on) = image.map(|image| image.goes_on(from)) else {
             return; // not this copy
         };
         let mut peers = self.peers.iter();
@@ -140,9 +153,10 @@ impl<E: Execute> Master<E> {
         let Progress::Snapshot { piece } = peer.progress else {
             return;
         };
-        assert!(piece < count, "the last piece is confirmed as a log is");
         let begins_again = next == 0 && piece > 0;
-        if next >= count || (next <= piece && !begins_again) {
+        // The last piece is confirmed as a log is.
+        let is_next = goes_on && piece.checked_add(1) == Some(next);
+        if !is_next && !begins_again {
             return;
         }
         peer.go_on_as(Progress::Snapshot { piece: next });

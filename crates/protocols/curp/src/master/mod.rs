@@ -31,6 +31,7 @@ use crate::disk::{ServerRecord, WholeStore};
 use crate::execute::Execute;
 use crate::garbage::GcLink;
 use crate::ids::{ClientId, Config, Epoch, LogId, Position, RpcId, Stamp, View};
+use crate::image::StateError;
 use crate::log::{Change, Entry, KeptLog};
 use crate::message::CurpMessage;
 #[cfg(feature = "mutants")]
@@ -84,6 +85,8 @@ pub struct Master<E> {
     pub(crate) phase: Phase,
     pub(crate) state: E,
     pub(crate) rifl: Rifl,
+    /// The completion records at `synced`, of a machine with a store of its own.
+    settled: Rifl,
     /// What follows `synced`.
     pub(crate) log: VecDeque<Entry>,
     pub(crate) synced: Position,
@@ -112,6 +115,8 @@ pub struct Master<E> {
     records: Vec<(Position, ServerRecord)>,
     /// What it did, for reports.
     pub(crate) counts: MasterCounts,
+    /// Why it cannot go on.
+    pub(crate) failure: Option<String>,
 }
 
 /// What a master did.
@@ -148,6 +153,11 @@ impl<E: Execute> Master<E> {
             elected: config.view.epoch,
             config,
             phase,
+            settled: if state.has_store() {
+                rifl.clone()
+            } else {
+                Rifl::default()
+            },
             state,
             rifl,
             log: VecDeque::new(),
@@ -167,6 +177,7 @@ impl<E: Execute> Master<E> {
             owned: 0,
             records: Vec::new(),
             counts: MasterCounts::default(),
+            failure: None,
         };
         assert!(
             !CurpMessage::names(&master.config.backups, master.config.master),
@@ -294,9 +305,12 @@ impl<E: Execute> Master<E> {
 
     /// Its state as it is, to be written down in place of its log; nothing before it has opened, when
     /// what it was as a backup counts.
-    pub(crate) fn take_whole(&mut self, base: u64) -> Option<WholeStore> {
+    ///
+    /// # Errors
+    /// As [`Execute::to_record`].
+    pub(crate) fn take_whole(&mut self, base: u64) -> Result<Option<WholeStore>, StateError> {
         if !self.has_opened() {
-            return None;
+            return Ok(None);
         }
         assert!(
             self.records.is_empty(),
@@ -304,16 +318,27 @@ impl<E: Execute> Master<E> {
         );
         let end = self.end();
         self.journaled = end.at;
-        Some(WholeStore {
+        let (applied, rifl, tail) = if self.state.has_store() {
+            let tail = self.log.iter().cloned().collect();
+            (self.kept.end(), self.settled.clone(), tail)
+        } else {
+            (end, self.rifl.clone(), Vec::new())
+        };
+        assert_eq!(
+            applied.at + tail.len() as Position,
+            end.at,
+            "everything is written down"
+        );
+        Ok(Some(WholeStore {
             base,
             epoch: self.epoch(),
             copied: View::default(),
-            applied: end,
+            applied,
             verified: end.at,
-            state: self.state.snapshot(),
-            rifl: self.rifl.clone(),
-            tail: Vec::new(),
-        })
+            state: self.state.to_record()?,
+            rifl,
+            tail,
+        }))
     }
 
     /// Whether its disk has its own log, in place of a backup's.

@@ -3,7 +3,7 @@
 use manxdb_core::Nanos;
 
 use super::{ENTRIES_A_MESSAGE, Master, Peer, Phase};
-use crate::execute::Execute;
+use crate::execute::{Execute, Settled};
 use crate::ids::{Member, Position};
 use crate::log::Entry;
 use crate::master::peer::Progress;
@@ -222,12 +222,32 @@ impl<E: Execute> Master<E> {
         out.send(self.options.coordinator, CurpMessage::Ready { view });
     }
 
+    /// Has the machine take into its own store, if it has one, the first entries of what was not synced. Not
+    /// before the view is open: an attempt that comes to nothing has settled nothing.
+    fn settle(&mut self, count: usize) {
+        if count == 0 || !self.state.has_store() || self.failure.is_some() {
+            return;
+        }
+        assert!(self.is_serving(), "only a master that serves settles");
+        let mut end = self.kept.end();
+        for entry in self.log.iter().take(count) {
+            end.at += 1;
+            end.epoch = entry.epoch;
+            self.settled.take(end.at, &entry.change);
+        }
+        let settled = Settled::of(self.log.iter().take(count), end, &self.settled);
+        if let Err(why) = self.state.settle(&settled) {
+            self.failure = Some(why.to_string());
+        }
+    }
+
     /// All backups have everything up to a place.
     pub(super) fn synced_up_to(&mut self, synced: Position, out: &mut impl Outbox) {
         assert!(synced >= self.synced, "what is synced stays so");
         assert!(synced <= self.last(), "nothing is synced that is not there");
         let count = usize::try_from(synced - self.synced).unwrap_or(usize::MAX);
         let last = self.last();
+        self.settle(count);
         for entry in self.log.drain(..count) {
             self.kept.push(entry);
         }

@@ -10,6 +10,7 @@ use crate::copying::Collector;
 use crate::disk::{DiskQueue, Then};
 use crate::execute::Execute;
 use crate::ids::{Config, Epoch, Member, Position, View};
+use crate::image::StateError;
 use crate::master::{Master, MasterCounts, Peer, Phase, Purpose, RunRequest};
 use crate::message::{CurpMessage, Shown};
 use crate::node::{CurpTimer, Outbox, heartbeat};
@@ -44,15 +45,25 @@ pub struct Server<E> {
     is_kept: bool,
     disk: DiskQueue,
     /// Parts of a copy that makes it a backup.
-    collector: Collector,
+    collector: Collector<E>,
     master: Option<Box<Master<E>>>,
     lease: Lease,
+    /// Whether the whole log was written down since earlier states were forgotten.
+    has_new_whole: bool,
+    /// Why it does nothing any more.
+    failure: Option<String>,
 }
 
 impl<E: Execute> Server<E> {
-    /// With the log and the base that its disk has, if it has any.
-    pub(crate) fn new(me: Member, options: Options, kept: Option<(Store<E>, u64)>) -> Self {
-        let (store, base) = kept.unwrap_or_else(|| (Store::empty(), me.life));
+    /// With the log and the base that its disk has, if it has any, or with an empty state.
+    pub(crate) fn new(
+        me: Member,
+        options: Options,
+        empty: &E,
+        kept: Option<(Store<E>, u64)>,
+    ) -> Self {
+        let new = || (Store::behind(empty.fresh()), me.life);
+        let (store, base) = kept.unwrap_or_else(new);
         Self {
             me,
             options,
@@ -63,7 +74,26 @@ impl<E: Execute> Server<E> {
             collector: Collector::default(),
             master: None,
             lease: Lease::default(),
+            has_new_whole: false,
+            failure: None,
         }
+    }
+
+    /// Why this server cannot go on: the store that its state is in cannot be read or written. It answers
+    /// nobody from then on, as one that is gone; its process is to end.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        let of_master = self.master.as_ref().and_then(|m| m.failure.as_deref());
+        let store = self.store.failure.as_ref();
+        let of_store = store.map(|why| match why {
+            StateError::Store(why) => why.as_str(),
+            StateError::Unreadable => "its effects are unreadable",
+        });
+        self.failure.as_deref().or(of_master).or(of_store)
+    }
+
+    fn fail(&mut self, why: &StateError) {
+        self.failure.get_or_insert(why.to_string());
     }
 
     pub(crate) fn start(&mut self, out: &mut impl Outbox) {
@@ -414,7 +444,7 @@ impl<E: Execute> Server<E> {
         master.serve(config, out);
         if master.is_serving() {
             let epoch = self.store.epoch.max(config.view.epoch);
-            self.store = Store::empty();
+            self.store = Store::behind(master.state.fresh());
             self.store.epoch = epoch;
             self.is_kept = false;
             assert!(

@@ -3,7 +3,7 @@
 use manxdb_core::NodeId;
 
 use super::Server;
-use crate::copying::{Cut, Piece, Took};
+use crate::copying::{Copied, Cut, Piece, Took};
 use crate::disk::{ServerRecord, Then};
 use crate::execute::Execute;
 use crate::ids::{Epoch, Position, View};
@@ -90,37 +90,46 @@ impl<E: Execute> Server<E> {
         if self.store.needs(last) {
             #[cfg(feature = "mutants")]
             let piece = self.as_if_whole(piece);
-            match self.collector.take(piece, &self.options) {
-                Took::Nothing => return,
-                Took::Next(next) => {
+            let beside = &self.store.state;
+            match self.collector.take(&piece, beside, &self.options) {
+                Ok(Took::Nothing) => return,
+                Ok(Took::Next(next)) => {
                     let life = self.me.life;
                     let collected = CurpMessage::Collected { life, cut, next };
                     return out.send(from, collected);
                 }
-                Took::Whole(copy) => {
-                    assert_eq!(copy.cut, cut, "a copy is of one cut");
-                    // Of a copy behind which a view was served nothing is said to the coordinator: should
-                    // all processes stop before the next view, the members of the one in use count.
-                    let is_complete = copy.is_complete || self.counts_any_copy();
-                    let view = if is_complete {
-                        copy.view
-                    } else {
-                        View::default()
-                    };
-                    let Some((state, rifl)) = copy.open() else {
-                        return; // it is sent again from its beginning
-                    };
-                    self.store.install(cut.end(), state, rifl);
-                    self.store.copied = view;
-                    assert_eq!(self.store.last(), last, "a copy ends where the log does");
-                    self.base = self.me.life;
-                    self.is_kept = true;
-                    self.write_whole(out);
-                }
+                Ok(Took::Whole) => match self.collector.finish() {
+                    Ok(Some(copied)) => self.become_copy(cut, copied, out),
+                    Ok(None) => return, // it is sent again from its beginning
+                    Err(why) => return self.fail(&why),
+                },
+                Err(why) => return self.fail(&why),
             }
         }
         // Whatever the mode: a member of a view has on its disk what the view began with.
         self.say_appended(from, (epoch, last), true, out);
+    }
+
+    fn become_copy(&mut self, cut: Cut, copied: Copied<E>, out: &mut impl Outbox) {
+        // Of a copy behind which a view was served nothing is said to the coordinator: should all
+        // processes stop before the next view, the members of the one in use count.
+        let is_complete = copied.is_complete || self.counts_any_copy();
+        let view = if is_complete {
+            copied.view
+        } else {
+            View::default()
+        };
+        self.store
+            .install(cut.end(), copied.state, copied.completed);
+        self.store.copied = view;
+        assert_eq!(
+            self.store.last(),
+            cut.last,
+            "a copy ends where the log does"
+        );
+        self.base = self.me.life;
+        self.is_kept = true;
+        self.write_whole(out);
     }
 
     #[cfg(feature = "mutants")]
@@ -140,12 +149,13 @@ impl<E: Execute> Server<E> {
     fn as_if_whole(&self, piece: Piece) -> Piece {
         use crate::copying::Image;
         let mutant = crate::mutants::Mutant::LogBeforeLastPiece;
-        if !self.options.has(mutant) || piece.number > 0 || piece.count == 1 {
+        if !self.options.has(mutant) || piece.number > 0 || piece.is_last {
             return piece;
         }
         let options = crate::options::Options::default();
         let rifl = crate::rifl::Rifl::default();
-        Image::new(piece.cut, &E::empty(), &rifl, &options).piece(0, piece.view)
+        let mut image = Image::new(piece.cut, &E::empty(), &rifl, &options);
+        image.piece(self.me, 0, piece.view).unwrap_or(piece)
     }
 
     /// Tells a master that this server has its log up to a place, once it is on disk or at once.

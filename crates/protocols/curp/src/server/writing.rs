@@ -28,6 +28,15 @@ impl<E: Execute> Server<E> {
             self.follow(then, out);
         }
         self.write_down(out);
+        if self.has_new_whole && self.disk.unsafe_records() == 0 {
+            self.has_new_whole = false;
+            let master = self.master.as_mut().filter(|master| master.has_opened());
+            match master {
+                Some(master) => master.state.forget_earlier(),
+                None if self.is_kept => self.store.state.forget_earlier(),
+                None => {}
+            }
+        }
     }
 
     fn follow(&mut self, then: Then, out: &mut impl Outbox) {
@@ -73,13 +82,21 @@ impl<E: Execute> Server<E> {
     pub(super) fn write_whole(&mut self, out: &mut impl Outbox) {
         let base = self.base;
         let master = self.master.as_mut();
-        let own = master.and_then(|master| Some((master.elected, master.take_whole(base)?)));
+        let own = master.map(|master| (master.elected, master.take_whole(base)));
+        let own = match own {
+            Some((elected, Ok(Some(whole)))) => Some((elected, whole)),
+            Some((_, Ok(None))) | None => None,
+            Some((_, Err(why))) => return self.fail(&why),
+        };
+        self.has_new_whole = true;
         let Some((elected, whole)) = own else {
             assert!(self.is_kept, "who has no master's log has one of its own");
-            let whole = self.store.to_whole(base);
-            return self.disk.write(ServerRecord::Whole(whole), out);
+            return match self.store.to_whole(base) {
+                Ok(whole) => self.disk.write(ServerRecord::Whole(whole), out),
+                Err(why) => self.fail(&why),
+            };
         };
-        let at = whole.applied.at;
+        let at = whole.verified;
         self.disk.write(ServerRecord::Whole(whole), out);
         self.once_safe(Then::Own(elected, at), out);
     }

@@ -17,5 +17,6 @@ mod joining;
 mod mutants;
 mod rounds;
 mod steps;
+mod stores;
 mod table;
 mod wire;

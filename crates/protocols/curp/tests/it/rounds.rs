@@ -63,13 +63,12 @@ fn run_with(
         sync,
         ..CostModel::free()
     };
-    let cluster = Cluster {
-        options: manxdb_curp::Options {
-            race_after: Nanos::from_millis(50),
-            patience: Nanos::from_millis(100),
-            ..setting.options()
-        },
+    let options_of_nodes = manxdb_curp::Options {
+        race_after: Nanos::from_millis(50),
+        patience: Nanos::from_millis(100),
+        ..setting.options()
     };
+    let cluster = Cluster::new(options_of_nodes, setting.stores);
     let mut world = World::new(cluster, options);
     let at = |micros: &u64| SimTime::from_micros(*micros);
     let mut script = Script {

@@ -3,9 +3,15 @@
 use std::collections::BTreeMap;
 
 use manxdb_checker::linear::{LinearOperation, LinearOutcome, Model};
+use manxdb_curp::execute::CollectedBytes;
 use manxdb_curp::ids::Stamp;
-use manxdb_curp::{Declared, Execute, Executed};
+use manxdb_curp::image::BytesImage;
+use manxdb_curp::{
+    Declared, Execute, Executed, ReadImage, ReceiveImage, Recorded, Settled, StateError,
+};
 use serde::{Deserialize, Serialize};
+
+use super::stored::{Home, Kept, Stored};
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Value {
@@ -34,6 +40,26 @@ pub type Answer = Vec<(u8, Option<Value>)>;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyValue {
     pub values: BTreeMap<u8, Value>,
+    /// Where it keeps what is settled, if it has such a store.
+    #[serde(skip)]
+    pub stored: Option<Stored>,
+}
+
+impl KeyValue {
+    /// Nothing, with a store.
+    pub fn stored(home: &Home) -> Self {
+        Self {
+            values: BTreeMap::new(),
+            stored: Some(Stored::new(home)),
+        }
+    }
+
+    fn of_kept(stored: Stored, kept: Kept) -> Self {
+        Self {
+            values: kept.values,
+            stored: Some(stored),
+        }
+    }
 }
 
 pub fn bytes<T: Serialize>(value: &T) -> Vec<u8> {
@@ -138,6 +164,64 @@ impl Execute for KeyValue {
 
     fn empty() -> Self {
         Self::default()
+    }
+
+    fn image(&self) -> Box<dyn ReadImage> {
+        match &self.stored {
+            Some(stored) => stored.image(),
+            None => Box::new(BytesImage::new(self.snapshot())),
+        }
+    }
+
+    fn receive(&self) -> Box<dyn ReceiveImage<Self>> {
+        match &self.stored {
+            Some(stored) => stored.receive(Self::of_kept),
+            None => Box::new(CollectedBytes::<Self>::default()),
+        }
+    }
+
+    fn has_store(&self) -> bool {
+        self.stored.is_some()
+    }
+
+    fn settle(&mut self, settled: &Settled<'_>) -> Result<(), StateError> {
+        if let Some(stored) = &self.stored {
+            stored.settle(settled);
+        }
+        Ok(())
+    }
+
+    fn fresh(&self) -> Self {
+        Self {
+            values: BTreeMap::new(),
+            stored: self.stored.as_ref().map(Stored::fresh),
+        }
+    }
+
+    fn to_record(&mut self) -> Result<Vec<u8>, StateError> {
+        Ok(match &self.stored {
+            Some(stored) => stored.to_record(),
+            None => self.snapshot(),
+        })
+    }
+
+    fn open_record(&self, record: &[u8]) -> Result<Recorded<Self>, String> {
+        let unreadable = || "it is none".to_owned();
+        if let Some(stored) = &self.stored {
+            let (stored, kept) = stored.open_record(record).ok_or_else(unreadable)?;
+            let settled = Some((kept.end, kept.completed.clone()));
+            let state = Self::of_kept(stored, kept);
+            return Ok(Recorded { state, settled });
+        }
+        let state = Self::restore(record).ok_or_else(unreadable)?;
+        let settled = None;
+        Ok(Recorded { state, settled })
+    }
+
+    fn forget_earlier(&mut self) {
+        if let Some(stored) = &self.stored {
+            stored.forget_earlier();
+        }
     }
 }
 

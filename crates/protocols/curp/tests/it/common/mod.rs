@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each test file uses a part of it
 
 pub mod machine;
+pub mod stored;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ use manxdb_sim::{
 };
 
 use self::machine::{Answer, Call, Command, KeyValue, OneKey, bytes, operations};
+use self::stored::Home;
 
 pub type Node = CurpNode<KeyValue>;
 
@@ -27,13 +29,46 @@ const STEPS_MAX: u64 = 3_000_000;
 
 pub struct Cluster {
     pub options: Options,
+    pub stores: Stores,
+    homes: BTreeMap<NodeId, Home>,
+}
+
+impl Cluster {
+    pub fn new(options: Options, stores: Stores) -> Self {
+        Self {
+            options,
+            stores,
+            homes: BTreeMap::new(),
+        }
+    }
+}
+
+/// Where servers keep their states.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Stores {
+    /// In memory and in records.
+    #[default]
+    None,
+    /// In stores of their own, which outlive processes.
+    Own,
+    /// The same, and each stop of a process is one of its machine's power.
+    LosePower,
 }
 
 impl System for Cluster {
     type Core = Node;
 
     fn start(&mut self, node: NodeId, life: Life, disk: Vec<CurpRecord>) -> Node {
-        let opened = CurpNode::open(node, life.0, self.options, 0x005E_C2E7, disk);
+        let empty = if self.stores == Stores::None {
+            KeyValue::default()
+        } else {
+            let home = self.homes.entry(node).or_default();
+            if self.stores == Stores::LosePower {
+                home.lock().unwrap().lose_power();
+            }
+            KeyValue::stored(home)
+        };
+        let opened = CurpNode::open_on(empty, node, life.0, self.options, 0x005E_C2E7, disk);
         opened.expect("a simulation gives each node its own disk")
     }
 }
@@ -71,6 +106,7 @@ pub struct Setting {
     pub kept_bytes: usize,
     /// How long after the last question of the others the last reads begin.
     pub rest: Nanos,
+    pub stores: Stores,
 }
 
 impl Default for Setting {
@@ -95,6 +131,7 @@ impl Default for Setting {
             spares_follow: true,
             kept_bytes: 20_000,
             rest: Nanos::from_millis(1),
+            stores: Stores::None,
         }
     }
 }
@@ -137,7 +174,8 @@ impl Setting {
             sync: Nanos::from_millis(1),
             ..CostModel::free()
         };
-        World::new(Cluster { options }, world_options)
+        let cluster = Cluster::new(options, self.stores);
+        World::new(cluster, world_options)
     }
 
     /// Everything that may go wrong with at most as many processes away as are survived.
