@@ -157,6 +157,10 @@ impl Control {
                 *until = now + self.options.lease;
             }
         }
+        // The ban may be all that was written of what followed it.
+        for worker in self.banned.clone() {
+            self.lose_all(now, worker);
+        }
         let databases: BTreeMap<DatabaseId, SessionId> = self
             .jobs
             .keys()

@@ -221,6 +221,7 @@ impl Control {
             worker: to,
             until,
         };
+        job.unfit_since = None; // and if it waits again, its patience begins anew
         worker.orders = worker.orders.saturating_add(1); // it begins with what the worker says
         let order = worker.orders;
         let other = worker.leased.insert(attempt, order);
@@ -289,6 +290,9 @@ impl Control {
     /// A database refused the worker's outputs. The worker may be unknown: it ended, or sent no
     /// beat since the control plane restarted.
     pub(super) fn strike(&mut self, id: WorkerId) {
+        if self.banned.contains(&id) {
+            return; // for another result: there may be several of one worker
+        }
         let strikes = self.strikes.entry(id).or_default();
         *strikes += 1;
         if *strikes < self.options.strikes_max {
@@ -297,11 +301,22 @@ impl Control {
         self.strikes.remove(&id);
         self.banned.insert(id);
         self.record(Record::Banned { worker: id });
-        let leased = |worker: &Worker| worker.leased.keys().copied().collect();
-        let leased: Vec<AttemptId> = self.workers.get(&id).map(leased).unwrap_or_default();
-        for attempt in leased {
-            self.lose(LocalTime::default(), id, attempt);
-        }
+        self.lose_all(LocalTime::default(), id);
         self.workers.remove(&id);
+    }
+
+    /// Whatever a worker has is lost. Jobs say what that is: of a worker that has not been heard of
+    /// since the control plane began nobody else does.
+    pub(super) fn lose_all(&mut self, now: LocalTime, id: WorkerId) {
+        let leased = self.jobs.values().filter_map(|job| match &job.state {
+            State::Leased {
+                attempt, worker, ..
+            } if *worker == id => Some(*attempt),
+            _ => None,
+        });
+        let leased: Vec<AttemptId> = leased.collect();
+        for attempt in leased {
+            self.lose(now, id, attempt);
+        }
     }
 }
