@@ -316,6 +316,19 @@ impl Core for Worker {
                 self.pending
             )
         })?;
+        let idle: BTreeSet<&RequestId> = self.idle.iter().collect();
+        ensure(idle.len() == self.idle.len(), || {
+            format!("a slot waits once for something to do: {:?}", self.idle)
+        })?;
+        let watched = || self.running.values().filter_map(|one| one.watch);
+        let watches: BTreeSet<RequestId> = watched().collect();
+        ensure(watches.len() == watched().count(), || {
+            format!("a request watches two attempts: {watches:?}")
+        })?;
+        let is_done = self.running.is_empty() && self.ended.is_empty();
+        ensure(self.drain.is_none() || self.drains && !is_done, || {
+            "who waits for the end of all attempts hears of it".to_owned()
+        })?;
         let last = self.sent.keys().next_back();
         ensure(last.is_none_or(|last| *last <= self.beat), || {
             format!("beat {last:?} was sent, {} is the last", self.beat)

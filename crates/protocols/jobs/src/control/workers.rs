@@ -1,7 +1,7 @@
 //! Workers: which are connected, what they run, whether they are banned.
 
 use manxdb_core::check::ensure;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use manxdb_core::{LocalTime, NodeId};
 
@@ -58,7 +58,17 @@ impl Worker {
                 format!("{attempt} was given by order {order} of {}", self.orders)
             })?;
         }
-        Ok(())
+        // What it had before this control plane began was ordered by another one; and a worker may
+        // claim the highest number, behind which there is none.
+        let own = self.leased.values();
+        let own: Vec<u64> = own
+            .copied()
+            .filter(|order| (1..u64::MAX).contains(order))
+            .collect();
+        let distinct: BTreeSet<u64> = own.iter().copied().collect();
+        ensure(distinct.len() == own.len(), || {
+            format!("worker {} has two attempts by one order: {own:?}", id.0)
+        })
     }
 }
 
@@ -191,6 +201,11 @@ impl Control {
         } else {
             token
         };
+        assert!(
+            self.jobs.contains_key(&id) && self.workers.contains_key(&to),
+            "what is chosen is there, or it would be chosen for ever: {id} for worker {}",
+            to.0
+        );
         let (Some(job), Some(worker)) = (self.jobs.get_mut(&id), self.workers.get_mut(&to)) else {
             return; // chosen from what there is
         };
