@@ -23,13 +23,13 @@ use crate::sources::{modules_of, source_files, test_modules};
 /// adds code adds what it relies on. Those of the protocols, of storage, of transactions, of the
 /// fabric and of rack go to [`WANTED`].
 const FLOORS: [(&str, u32); 15] = [
-    ("fabric", 170),
+    ("fabric", 200),
     ("gateway", 9),
     ("manxdb", 7),
     ("protocols/curp", 215),
     ("protocols/dast", 100),
-    ("protocols/jobs", 130),
-    ("protocols/rsi", 195),
+    ("protocols/jobs", 200),
+    ("protocols/rsi", 200),
     ("protocols/vr", 270),
     ("rack", 180),
     ("sql", 1),
