@@ -143,7 +143,13 @@ impl Operation {
             | Self::CompareSwap { at, .. }
             | Self::FetchAdd { at, .. } => *at = to,
             Self::WriteThenSet { at, word_at, .. } => {
+                let distance = word_at.abs_diff(at.offset);
                 *word_at = word_at.wrapping_sub(at.offset).wrapping_add(to.offset);
+                assert_eq!(
+                    word_at.abs_diff(to.offset),
+                    distance,
+                    "the word of an ordered write lies in the replica that has its bytes"
+                );
                 *at = to;
             }
         }
@@ -269,6 +275,22 @@ mod tests {
             bytes: 8,
         };
         let _ = read.moved(at(20));
+    }
+
+    #[test]
+    #[should_panic(expected = "lies in the replica that has its bytes")]
+    fn an_ordered_write_is_not_moved_to_where_its_word_has_no_place() {
+        let at = |offset| Address {
+            server: ServerId(0),
+            offset,
+        };
+        let ordered = Operation::WriteThenSet {
+            at: at(72),
+            bytes: vec![1; 8],
+            word_at: 64,
+            word: 5,
+        };
+        let _ = ordered.moved(at(0));
     }
 
     #[test]

@@ -94,6 +94,11 @@ impl<F: Fabric> Driver<F> {
     /// The same where some servers are not reached.
     #[must_use]
     pub fn without(mut self, missing: BTreeMap<ServerId, Fault>) -> Self {
+        assert!(
+            self.missing.is_empty(),
+            "a server that was given up stays so: {:?}",
+            self.missing
+        );
         self.missing = missing;
         self
     }
@@ -102,6 +107,10 @@ impl<F: Fabric> Driver<F> {
     /// waits longer for one would not keep its own place meanwhile.
     #[must_use]
     pub fn of_lease(mut self, lease: Nanos) -> Self {
+        assert!(
+            self.place.is_none(),
+            "how long a server may be silent is known before a place is kept meanwhile"
+        );
         self.silence = Duration::from_nanos(lease.0 / 2);
         self
     }
@@ -109,6 +118,10 @@ impl<F: Fabric> Driver<F> {
     /// The same over a map of the epoch in which it acts: pieces of work are about regions.
     #[must_use]
     pub fn over(mut self, map: Arc<Map>) -> Self {
+        assert!(
+            self.place.is_none(),
+            "an owner keeps its place by the map over which it acts, in one epoch"
+        );
         self.map = Some(map);
         self
     }

@@ -41,6 +41,12 @@ impl Silence {
         let mut silent = Vec::new();
         let before = std::mem::take(&mut self.servers);
         for (server, answered) in awaited {
+            assert!(
+                before
+                    .get(server)
+                    .is_none_or(|(known, _)| known <= answered),
+                "{server} does not take an answer back: {answered} after {before:?}"
+            );
             let since = match before.get(server) {
                 Some((known, since)) if known == answered => *since + step,
                 _ => Duration::ZERO,
@@ -83,6 +89,12 @@ mod tests {
         assert_eq!(silent((0..101).map(|second| [7, second / 90])), [ONE]);
         assert_eq!(silent((0..100).map(|second| [7, second / 90])), []);
         assert_eq!(silent((0..1000).map(|second| [second / 90, 7])), [TWO]);
+    }
+
+    #[test]
+    #[should_panic(expected = "does not take an answer back")]
+    fn a_server_whose_answers_become_fewer_is_a_defect() {
+        silent([[7, 2], [7, 1]].into_iter());
     }
 
     #[test]

@@ -111,6 +111,13 @@ impl DeadIndex {
             dropped.is_sorted_by(|one, other| one.0 < other.0 && !other.0.starts_with(&one.0)),
             "one search finds the only prefix that a key can have"
         );
+        let versions = dropped.iter().map(|(_, version)| *version);
+        assert!(
+            versions
+                .chain(expired.as_ref().map(|one| one.version))
+                .all(|version| version <= watermark),
+            "no reader at the watermark asks for what a compaction takes for dead"
+        );
         Self {
             dropped,
             expired,

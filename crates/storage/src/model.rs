@@ -51,6 +51,10 @@ impl KeyRange {
         while let Some(last) = end.pop() {
             if last < 0xFF {
                 end.push(last + 1);
+                assert!(
+                    end.as_slice() > prefix,
+                    "a prefix lies in the range of its keys"
+                );
                 return Self {
                     start: Bound::Included(prefix.to_vec()),
                     end: Bound::Excluded(end),

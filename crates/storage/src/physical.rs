@@ -150,7 +150,13 @@ pub fn unescape(prefix: &[u8], out: &mut Vec<u8>) -> Result<(), StorageError> {
         out.extend_from_slice(&rest[..zero]);
         match rest.get(zero + 1) {
             Some(0xFF) => out.push(0x00),
-            Some(0x01) if zero + 2 == rest.len() => return Ok(()),
+            Some(0x01) if zero + 2 == rest.len() => {
+                assert!(
+                    out.len() + TERMINATOR.len() <= prefix.len(),
+                    "a key is no longer than what it was escaped to"
+                );
+                return Ok(());
+            }
             _ => break,
         }
         rest = &rest[zero + 2..];

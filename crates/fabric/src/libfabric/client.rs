@@ -238,6 +238,11 @@ impl RemoteMemory {
                 self.inflight.finish(&piece, Err(*fault));
             }
             None => {
+                assert!(
+                    self.servers.contains_key(&server),
+                    "a batch is checked for unknown servers before any of it is pushed: {}",
+                    server.0
+                );
                 self.inflight.finish(&piece, Err(Fault::Gone(server)));
             }
         }
@@ -297,7 +302,12 @@ impl Fabric for RemoteMemory {
             let landed = known.link.as_ref().ok()?.awaited()?;
             Some((*server, landed))
         };
-        self.servers.iter().filter_map(awaited).collect()
+        let awaited: Vec<_> = self.servers.iter().filter_map(awaited).collect();
+        assert!(
+            awaited.is_empty() || !self.inflight.is_idle(),
+            "who is awaited has a part of a batch under way: {awaited:?}"
+        );
+        awaited
     }
 
     fn give_up(&mut self, server: ServerId) {

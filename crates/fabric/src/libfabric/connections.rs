@@ -169,6 +169,18 @@ impl Connections {
             self.open.keys().all(|client| !self.shut.contains(client)),
             "a client that is shut out has no port"
         );
+        assert!(
+            seen.ended <= self.shut.len(),
+            "who was shut out stays so: {} of {}",
+            self.shut.len(),
+            seen.ended
+        );
+        let numbers: BTreeSet<u64> = self.open.values().map(|room| room.number).collect();
+        assert!(
+            numbers.len() == self.open.len() && numbers.last() <= Some(&self.count),
+            "a room has a number of its own: {numbers:?} of {}",
+            self.count
+        );
         seen.present = self.open.keys().copied().collect();
         seen.ended = self.shut.len();
     }

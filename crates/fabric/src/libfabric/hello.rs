@@ -22,6 +22,7 @@ use crate::address::{ServerId, WORD};
 const MAGIC: [u8; 8] = *b"MANXOFI\x02";
 const ADMIT: u8 = 0;
 const ORDER: u8 = 1;
+const _: () = assert!(ADMIT != ORDER, "who orders is not let in");
 const ADMITTED: u8 = 0;
 const TURNED_AWAY: u8 = 1;
 /// What a client that is shut out reads.

@@ -157,6 +157,10 @@ impl InFlight {
         assert!(rest.open > 0, "a piece is over once: {piece:?}");
         rest.open -= 1;
         let follows = (rest.open == 0).then(|| rest.held.take()).flatten();
+        assert!(
+            follows.is_none() || !matches!(outcome, OperationOutcome::Failed(_)),
+            "no word is set that says of bytes that they are there when they may not be"
+        );
         rest.open += u64::from(follows.is_some());
         self.settle(piece.job);
         follows
@@ -165,6 +169,11 @@ impl InFlight {
     /// The next batch that is over.
     pub(super) fn done(&mut self) -> Option<Completion> {
         self.done.pop_front()
+    }
+
+    /// Whether no batch is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.jobs.is_empty()
     }
 
     fn asked(&self, piece: &Piece) -> Option<&Operation> {

@@ -134,6 +134,11 @@ impl Link {
     pub(super) fn end(self, fault: Fault, inflight: &mut InFlight) {
         drop(self.port); // nothing comes late
         let flying = self.flying.iter().flatten().map(|(piece, _)| piece);
+        assert_eq!(
+            flying.clone().count() + self.free.len(),
+            self.flying.len(),
+            "a slot is free or has a piece, of which somebody hears now"
+        );
         for piece in flying.chain(&self.waiting) {
             inflight.finish(piece, Err(fault));
         }

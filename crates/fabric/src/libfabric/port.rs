@@ -17,6 +17,10 @@ use crate::memory::words::Words;
 
 /// Bytes of the longest name of a port, and a zero.
 const NAME_MAX: usize = 256;
+const _: () = assert!(
+    NAME_MAX - 1 <= u8::MAX as usize,
+    "a server says the whole name of a port, after its length in a byte"
+);
 
 /// Bytes of the operands of a swap or an addition, and where its outcome is.
 pub(super) const OPERANDS: u64 = 2 * WORD;
@@ -103,6 +107,15 @@ struct RawOffer {
     message_bytes: u64,
     key_bytes: u64,
 }
+
+const _: () = assert!(
+    size_of::<RawAsk>() == 2 * size_of::<*const c_char>() + 2 * size_of::<u32>(),
+    "an ask is laid out as shim.c has it"
+);
+const _: () = assert!(
+    size_of::<RawOffer>() == size_of::<*mut RawInfo>() + 64 + 3 * size_of::<u64>(),
+    "an offer is laid out as shim.c has it"
+);
 
 /// `struct fi_info`.
 #[repr(C)]
@@ -303,10 +316,16 @@ impl Port {
         })
     }
 
+    /// The port, which is open: only [`Port::shut`] closes it, and takes it away.
+    fn open_port(&self) -> *mut RawPort {
+        assert!(!self.raw.is_null(), "a port that is closed does nothing");
+        self.raw
+    }
+
     /// Words that one call takes at most; none if the provider has no such calls.
     pub(super) fn words_max(&self, kind: Kind) -> u64 {
         // SAFETY: the port is open.
-        let count = unsafe { manx_port_words(self.raw, kind as u32) };
+        let count = unsafe { manx_port_words(self.open_port(), kind as u32) };
         u64::try_from(count).unwrap_or(0)
     }
 
@@ -318,7 +337,8 @@ impl Port {
         let mut name = vec![0; NAME_MAX - 1];
         let mut bytes = name.len();
         // SAFETY: the port is open, and there are as many bytes as the call is told.
-        let found = unsafe { manx_port_name(self.raw, name.as_mut_ptr().cast(), &raw mut bytes) };
+        let found =
+            unsafe { manx_port_name(self.open_port(), name.as_mut_ptr().cast(), &raw mut bytes) };
         Code::of(found)?;
         assert!(
             bytes <= name.len(),
@@ -342,7 +362,8 @@ impl Port {
         let mut peer = 0;
         // SAFETY: the port is open; a provider reads as many bytes as its addresses have, or to
         // the first zero, which are fewer than these.
-        let known = unsafe { manx_port_peer(self.raw, whole.as_ptr().cast(), &raw mut peer) };
+        let known =
+            unsafe { manx_port_peer(self.open_port(), whole.as_ptr().cast(), &raw mut peer) };
         Code::of(known).map(|()| Peer(peer))
     }
 
@@ -368,7 +389,7 @@ impl Port {
         }
         // SAFETY: the port is open, the call is laid out as the shim has it, and it stays inside
         // the memory of the port, as was just checked.
-        match unsafe { manx_port_post(self.raw, ptr::from_ref(call)) } {
+        match unsafe { manx_port_post(self.open_port(), ptr::from_ref(call)) } {
             0 => Made::Started,
             AGAIN => Made::Later,
             other => Made::Failed(Code::of_long(other)),
@@ -382,7 +403,7 @@ impl Port {
     pub(super) fn poll(&mut self) -> Result<Option<Over>, Code> {
         let (mut token, mut error) = (0, 0);
         // SAFETY: the port is open, and both numbers live during the call.
-        match unsafe { manx_port_poll(self.raw, &raw mut token, &raw mut error) } {
+        match unsafe { manx_port_poll(self.open_port(), &raw mut token, &raw mut error) } {
             0 => Ok(None),
             1 => Ok(Some(Over {
                 token,

@@ -83,6 +83,11 @@ impl MemoryServer {
             );
             memory.write(*offset, first);
         }
+        assert_eq!(
+            memory.region().1 as u64,
+            bytes,
+            "clients hear of all the memory that there is, and of no more"
+        );
         let listener = TcpListener::bind(listener_address.address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (orders, ordered) = channel();

@@ -40,3 +40,8 @@ pub(super) enum Kind {
     /// Operands: what is added, and a word that means nothing; behind them comes what was there.
     FetchAdd,
 }
+
+const _: () = assert!(
+    Kind::Read as u32 == 0 && Kind::ReadWords as u32 == 2 && Kind::FetchAdd as u32 == 5,
+    "kinds have the numbers that shim.c has for them"
+);

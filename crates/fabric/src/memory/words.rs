@@ -137,6 +137,10 @@ impl Words {
 
     /// Sets a word after all that this thread has written.
     pub(crate) fn set(&self, offset: u64, word: u64) {
+        assert!(
+            self.hold(offset, WORD),
+            "a word that says that bytes are there is set, not lost: {offset:#x}"
+        );
         for one in self.from(offset, WORD_LENGTH) {
             one.store(word, Ordering::Release);
         }
@@ -173,5 +177,21 @@ impl Drop for Words {
         // SAFETY: the mapping is this value's own, and nobody borrows from it any more. An error
         // would leave it mapped, which harms nothing.
         let _ = unsafe { munmap(self.base.cast(), length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::segment;
+
+    #[test]
+    #[should_panic(expected = "is set, not lost")]
+    fn no_word_is_lost_that_says_that_bytes_are_there() {
+        let segment = segment::make(4096).unwrap();
+        let words = Words::map(&segment, 4096).unwrap();
+        words.set(4088, 1);
+        assert_eq!(words.read(4088, 8), 1_u64.to_le_bytes());
+        words.set(4096, 1);
     }
 }

@@ -21,26 +21,26 @@ use crate::sources::{modules_of, source_files, test_modules};
 
 /// What each crate has at least, in tenths of an assertion by 1,000 lines. A floor only rises: who
 /// adds code adds what it relies on. Those of the protocols, of storage, of transactions, of the
-/// fabric and of rack go to [`WANTED`].
+/// fabric and of rack are at [`WANTED`] at least.
 const FLOORS: [(&str, u32); 15] = [
-    ("fabric", 170),
+    ("fabric", 200),
     ("gateway", 9),
     ("manxdb", 7),
     ("protocols/curp", 215),
-    ("protocols/dast", 100),
-    ("protocols/jobs", 130),
-    ("protocols/rsi", 195),
+    ("protocols/dast", 200),
+    ("protocols/jobs", 200),
+    ("protocols/rsi", 200),
     ("protocols/vr", 270),
-    ("rack", 180),
+    ("rack", 200),
     ("sql", 1),
-    ("storage", 179),
+    ("storage", 200),
     ("txn", 200),
     ("vault", 200),
     ("views", 200),
     ("witness", 160),
 ];
 
-/// Where floors go: 20 assertions by 1,000 lines, in tenths.
+/// What they are to have at least: 20 assertions by 1,000 lines, in tenths.
 const WANTED: u32 = 200;
 
 /// What a crate has.
@@ -169,6 +169,19 @@ fn no_crate_has_fewer_assertions_than_its_floor() {
         WANTED / 10
     );
     assert!(below.is_empty(), "below their floors: {below:?}\n{table}");
+}
+
+#[test]
+fn no_floor_of_a_crate_that_keeps_data_is_below_what_is_wanted() {
+    let is_one = |name: &str| {
+        let kept = ["storage", "txn", "fabric", "rack"];
+        name.starts_with("protocols/") || kept.contains(&name)
+    };
+    let floors = FLOORS.iter();
+    let low: Vec<_> = floors
+        .filter(|(name, floor)| is_one(name) && *floor < WANTED)
+        .collect();
+    assert!(low.is_empty(), "{low:?}");
 }
 
 #[test]

@@ -83,6 +83,7 @@ impl Client {
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {
+        self.seen.check()?;
         self.calls.check()
     }
 

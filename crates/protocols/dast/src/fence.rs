@@ -401,6 +401,28 @@ impl Fences {
             )
         })?;
         self.check_made()?;
+        let mut returned = self.returned.values();
+        ensure(returned.all(|epoch| *epoch <= self.epoch), || {
+            let (epoch, returned) = (self.epoch, &self.returned);
+            format!("F3: regions are back since {returned:?}, of {epoch} changes")
+        })?;
+        let mut floors = self.floors.keys();
+        ensure(
+            floors.all(|region| self.returned.contains_key(region)),
+            || {
+                format!(
+                    "F3: streams begin again that did not end: {:?}",
+                    self.floors
+                )
+            },
+        )?;
+        let is_untouched = self.spans.is_empty() && self.stayed.is_empty();
+        ensure(!self.made.is_empty() || is_untouched, || {
+            format!(
+                "F4: nothing has changed, and transactions are moved: {:?}",
+                self.spans
+            )
+        })?;
         let is_idle = self.frozen.is_empty() && self.cap.is_none();
         ensure(self.promised.is_some() || is_idle, || {
             "F2: streams are frozen and nothing is promised".to_owned()

@@ -212,6 +212,10 @@ impl Membership {
                 self.live, self.closing
             )
         })?;
+        let is_first = self.closing.is_empty() && self.joining.is_none();
+        ensure(self.epoch > 0 || is_first, || {
+            "M3: nobody has come or gone, and some are on their way".to_owned()
+        })?;
         let joins = |node: NodeId| !self.live.contains(&node) && !self.closing.contains(&node);
         ensure(self.joining.is_none_or(joins), || {
             format!("M2: {:?} is being let in and counts already", self.joining)
@@ -249,6 +253,9 @@ impl Ledger {
             ensure(crt.planned.id() == *id, || {
                 format!("L1: {:?} is in the ledger as {id:?}", crt.planned.id())
             })?;
+            ensure(!self.orders.has(*id), || {
+                format!("L6: {id:?} has a timestamp, and is ordered ahead")
+            })?;
             ensure(crt.at <= self.assigned, || {
                 format!(
                     "L2: {id:?} is at {:?}, behind all given, {:?}",
@@ -270,6 +277,13 @@ impl Ledger {
         })?;
         self.orders.check()?;
         self.fences.check()?;
+        let is_fenced = self.fences.fenced().is_some();
+        ensure(is_fenced || self.orders.set_aside().is_empty(), || {
+            "F3: no region is fenced, and orders wait for its return".to_owned()
+        })?;
+        ensure(is_fenced || self.orders.owed().is_empty(), || {
+            "F3: no region is fenced, and orders are owed to one".to_owned()
+        })?;
         let cap = self.fences.cap();
         ensure(
             cap.is_none_or(|cap| self.orders.most_reserved() <= cap),

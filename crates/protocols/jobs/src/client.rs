@@ -375,6 +375,15 @@ impl Core for Client {
                 format!("job {number} was late when it was asked for")
             })?;
         }
+        let requests: BTreeSet<RequestId> = self.waiting.values().map(|job| job.request).collect();
+        ensure(requests.len() == self.waiting.len(), || {
+            format!("a request is answered by one job: {requests:?}")
+        })?;
+        let ended = || self.unsettled.iter().chain(self.settled.keys());
+        let jobs: BTreeSet<u64> = ended().map(|attempt| attempt.job.number).collect();
+        ensure(jobs.len() == ended().count(), || {
+            format!("a job has one result: {jobs:?}")
+        })?;
         for attempt in &self.unsettled {
             let job = attempt.job;
             ensure(job.number < self.next, || {
@@ -396,6 +405,9 @@ impl Core for Client {
             })?;
             ensure(!self.waiting.contains_key(&attempt.job.number), || {
                 format!("{attempt} is settled, and its job is waited for")
+            })?;
+            ensure(attempt.job.number < self.next, || {
+                format!("{attempt} is settled, of a job that was not given out yet")
             })?;
             ensure(said.is_none_or(|said| said <= self.beat), || {
                 format!(

@@ -9,7 +9,9 @@
 //! this term. Messages without a record (a renewed lease, an answered beat) are valid as of the
 //! start of the step: the lease was valid then, so no other contender could lead.
 
-use std::collections::{BTreeMap, VecDeque};
+mod leader;
+
+use std::collections::BTreeMap;
 
 use manxdb_core::check::ensure;
 use manxdb_core::{
@@ -17,11 +19,12 @@ use manxdb_core::{
     Token, Weight,
 };
 
+use self::leader::{Leader, write};
 use crate::control::{Control, Report, Tick};
 use crate::election::{FromStore, Lease, Standing, Term, ToStore, Why};
 use crate::message::Message;
 use crate::options::Options;
-use crate::record::{Durable, Record};
+use crate::record::Durable;
 
 /// Messages that a control plane sends and receives.
 #[derive(Debug, Clone)]
@@ -114,34 +117,6 @@ enum State {
     /// Another control plane leads, by this name; the name is empty when there is no known leader.
     Follows(String),
     Leads(Box<Leader>),
-}
-
-/// The state of a leader.
-#[derive(Debug)]
-struct Leader {
-    term: Term,
-    /// It serves before this time and not at it; `None`: no limit.
-    until: Option<LocalTime>,
-    control: Control,
-    /// Records that the store has not taken yet,
-    unwritten: VecDeque<Record>,
-    /// the number of the first of them,
-    first: u64,
-    /// and when they were last sent.
-    tried: LocalTime,
-}
-
-impl Leader {
-    fn new(term: Term, until: Option<LocalTime>, control: Control) -> Self {
-        Self {
-            term,
-            until,
-            control,
-            unwritten: VecDeque::new(),
-            first: 1,
-            tried: LocalTime::default(),
-        }
-    }
 }
 
 impl Contender {
@@ -379,7 +354,14 @@ impl Contender {
                     out.set_timer(after, When::Ticks(leader.term));
                 }
                 // Tokens count the records of a control plane from 1, as the store does.
-                Action::Persist { record, .. } => leader.unwritten.push_back(record),
+                Action::Persist { record, token } => {
+                    assert_eq!(
+                        token.0,
+                        leader.first + leader.unwritten.len() as u64,
+                        "a record has one number at the store and here"
+                    );
+                    leader.unwritten.push_back(record);
+                }
                 // No action of the inner core asks for these: only the contender answers requests.
                 Action::Reply { .. } | Action::Mark { .. } | Action::Wait { .. } => {}
             }
@@ -403,15 +385,6 @@ impl Contender {
                 out.reply(id, PlaneAnswer::Standing(self.standing()));
             }
         }
-    }
-}
-
-/// Records that the store has not accepted yet, except for the first `without`.
-fn write(leader: &Leader, without: usize) -> ToStore {
-    ToStore::Write {
-        term: leader.term,
-        first: leader.first + without as u64,
-        records: leader.unwritten.iter().skip(without).cloned().collect(),
     }
 }
 
@@ -457,20 +430,21 @@ impl Core for Contender {
         ensure(last.is_none_or(|last| *last <= self.numbers), || {
             format!("question {last:?} was not asked yet")
         })?;
+        let is_renewed =
+            |lease: Lease| lease.every < lease.serves() && lease.serves() <= lease.span;
+        ensure(self.lease.is_none_or(is_renewed), || {
+            format!("a lease is renewed before it ends: {:?}", self.lease)
+        })?;
+        let leads = matches!(self.state, State::Leads(_));
+        ensure(self.lease.is_some() || leads, || {
+            "the only control plane leads for ever".to_owned()
+        })?;
         ensure(self.lease.is_some() || self.sent.is_empty(), || {
             "the only control plane asks for no leadership".to_owned()
         })?;
         let State::Leads(leader) = &self.state else {
             return Ok(());
         };
-        // Messages are held by the tokens of the inner core, and set free by the store's numbers.
-        let numbered = leader.first + leader.unwritten.len() as u64 - 1;
-        ensure(numbered == leader.control.records(), || {
-            format!(
-                "record {numbered} is the last for the store, {} for the control plane",
-                leader.control.records()
-            )
-        })?;
         ensure(leader.until.is_some() == self.lease.is_some(), || {
             format!(
                 "term {} has a lease where there is none, or none",
@@ -480,8 +454,7 @@ impl Core for Contender {
         ensure(!self.ends, || {
             format!("term {} goes on, and it ends", leader.term.0)
         })?;
-        ensure(leader.first > 0, || "records are counted from 1".to_owned())?;
-        leader.control.check()
+        leader.check()
     }
 
     fn digest(&self) -> u64 {

@@ -166,9 +166,15 @@ impl LocalReason {
         LocalReason::Storage,
     ];
 
+    const ALL_LISTED: () = assert!(
+        Self::ALL.len() == Self::Storage as usize + 1,
+        "a reason that is not listed would be counted nowhere"
+    );
+
     /// One word, for metrics and logs.
     #[must_use]
     pub const fn word(self) -> &'static str {
+        let () = Self::ALL_LISTED;
         match self {
             Self::NoWorker => "no_worker",
             Self::Overloaded => "overloaded",

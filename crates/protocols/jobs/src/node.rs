@@ -64,7 +64,9 @@ impl Node {
                 Action::Send { to, body } => out.send(to, body),
                 Action::SetTimer { after, .. } => out.set_timer(after, NodeTimer),
                 Action::Persist { record: one, token } => {
-                    if let Some(one) = record(one) {
+                    let one = record(one);
+                    assert!(one.is_some(), "who waits for a record has one to write");
+                    if let Some(one) = one {
                         out.persist(one, token);
                     }
                 }

@@ -57,6 +57,9 @@ pub struct Worker {
     ended: BTreeMap<AttemptId, Ended>,
     /// Of attempts that do not run any more.
     total: Progress,
+    /// It takes nothing more,
+    drains: bool,
+    /// and this is to be answered when nothing is left.
     drain: Option<RequestId>,
 }
 
@@ -93,6 +96,7 @@ impl Worker {
             running: BTreeMap::new(),
             ended: BTreeMap::new(),
             total: Progress::default(),
+            drains: false,
             drain: None,
         }
     }
@@ -203,6 +207,7 @@ impl Worker {
             }
             SlotAsk::Able(ability) => self.ability = ability,
             SlotAsk::Drain => {
+                self.drains = true;
                 self.drain = Some(id);
                 self.say_beat_at(None, out);
                 self.finish_draining(out);
@@ -222,7 +227,7 @@ impl Worker {
     fn finish_draining(&mut self, out: &mut Actions<Self>) {
         if self.running.is_empty()
             && self.ended.is_empty()
-            && let Some(drain) = self.drain
+            && let Some(drain) = self.drain.take()
         {
             out.reply(drain, Given::Drained);
         }
@@ -262,7 +267,7 @@ impl Worker {
             ability: self.ability.clone(),
             running: running.collect(),
             ended: self.ended.keys().copied().collect(),
-            drains: self.drain.is_some(),
+            drains: self.drains,
             total: under_way.fold(self.total, Progress::plus),
         };
         out.send(self.control, Message::Beat(beat));
@@ -310,6 +315,19 @@ impl Core for Worker {
                 self.idle.len(),
                 self.pending
             )
+        })?;
+        let idle: BTreeSet<&RequestId> = self.idle.iter().collect();
+        ensure(idle.len() == self.idle.len(), || {
+            format!("a slot waits once for something to do: {:?}", self.idle)
+        })?;
+        let watched = || self.running.values().filter_map(|one| one.watch);
+        let watches: BTreeSet<RequestId> = watched().collect();
+        ensure(watches.len() == watched().count(), || {
+            format!("a request watches two attempts: {watches:?}")
+        })?;
+        let is_done = self.running.is_empty() && self.ended.is_empty();
+        ensure(self.drain.is_none() || self.drains && !is_done, || {
+            "who waits for the end of all attempts hears of it".to_owned()
         })?;
         let last = self.sent.keys().next_back();
         ensure(last.is_none_or(|last| *last <= self.beat), || {

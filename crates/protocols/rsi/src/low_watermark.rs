@@ -51,6 +51,13 @@ impl LowWatermark {
     #[must_use]
     pub fn new(record: Address, words: Address, threads: u16) -> Option<Self> {
         let layout = Self::layout(threads)?;
+        let after = |at: Address, bytes| at.offset.saturating_add(bytes);
+        assert!(
+            record.server != words.server
+                || after(record, layout.bytes() as u64) <= words.offset
+                || after(words, Self::bytes(threads)) <= record.offset,
+            "no thread heeds a bound by writing over it: {record} and {words}"
+        );
         Some(Self {
             record,
             words,
@@ -140,5 +147,30 @@ impl Bound {
         let numbers = self.snapshot.numbers().iter();
         let words = std::iter::once(&self.number).chain(numbers);
         words.flat_map(|word| word.to_le_bytes()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manxdb_fabric::ServerId;
+
+    use super::*;
+
+    fn at(offset: u64) -> Address {
+        let server = ServerId(1);
+        Address { server, offset }
+    }
+
+    #[test]
+    fn the_words_of_a_bound_lie_beside_its_record() {
+        let bytes = LowWatermark::layout(4).unwrap().bytes();
+        assert!(LowWatermark::new(at(0), at(bytes as u64), 4).is_some());
+        assert!(LowWatermark::new(at(32), at(0), 4).is_some());
+    }
+
+    #[test]
+    #[should_panic(expected = "by writing over it")]
+    fn no_word_lies_in_the_record_of_the_bound() {
+        let _ = LowWatermark::new(at(0), at(8), 4);
     }
 }

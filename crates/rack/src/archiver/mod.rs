@@ -95,6 +95,10 @@ impl<W: Transport + Clone> LogArchiver<'_, W> {
                 None => self.directory.take_turn().map(|taken| turn = taken),
                 Some(_) => Ok(()),
             };
+            assert!(
+                turn.is_some() || !self.tally.is_at_work.load(Ordering::Relaxed),
+                "who has had the turn of the directory keeps it"
+            );
             let done = match &turn {
                 Some(_) => {
                     self.tally.is_at_work.store(true, Ordering::Relaxed);

@@ -75,8 +75,13 @@ impl<W: Transport + Clone> LogArchiver<'_, W> {
             let file = history.file().unwrap_or(Path::new("")).to_owned();
             return Err(DiskError::Damaged(file, 0).into());
         }
+        let before = cut.clone();
         let mut replay = Replay::new(history.formation(), history.first(), cut);
         history.batches::<ArchiveError>(&mut |bytes| Ok(replay.take(history.decode(bytes)?)?))?;
+        assert!(
+            replay.cut().includes(&before),
+            "batches behind a checkpoint take nothing of it back"
+        );
         for record in replay.records() {
             again.put_record(record)?;
         }

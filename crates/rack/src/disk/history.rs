@@ -218,6 +218,11 @@ impl Reading {
                 };
             };
             offset += frame.bytes();
+            assert_eq!(
+                offset,
+                (bytes.len() - behind.len()) as u64,
+                "a frame has the bytes that were read of it"
+            );
             rest = behind;
             self.take(frame, each)?;
         }

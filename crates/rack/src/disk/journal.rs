@@ -201,6 +201,12 @@ impl<D: Disk> Journal<D> {
 
     /// What a sync has come to. After one that failed, all that is not on disk is written again.
     pub fn end_sync(&mut self, sync: &Sync, done: &io::Result<()>) {
+        assert!(
+            sync.segment < self.segments,
+            "a sync is of a segment that was opened: {} of {}",
+            sync.segment,
+            self.segments
+        );
         let is_current = self.segment.as_ref().map(|segment| segment.number) == Some(sync.segment);
         if done.is_ok() {
             assert!(

@@ -250,6 +250,10 @@ impl<W: Transport> Memory<W> {
         let mut driver = driver.of_lease(self.geometry().lease);
         let strange = forming::strange(&mut driver, &servers, self.formation)?;
         for (server, error) in strange {
+            assert!(
+                servers.contains(&server),
+                "only a server that was asked is strange: {server} of {servers:?}"
+            );
             if !self.plan.geometry().is_replicated() {
                 return Err(error);
             }
@@ -277,7 +281,12 @@ fn faults(
         let Some(fault) = fault else {
             return Err(one.error);
         };
-        known.insert(ServerId(one.server), fault);
+        let former = known.insert(ServerId(one.server), fault);
+        assert!(
+            former.is_none(),
+            "a server is reached or missing once: {}",
+            one.server
+        );
         first.get_or_insert(one.error);
     }
     Ok((known, first))

@@ -53,6 +53,10 @@ impl MemoryStats {
                 }
             }
         }
+        assert!(
+            counted.taken + counted.over <= u64::from(plan.geometry().places),
+            "a place is somebody's, to be recovered or free: {counted:?}"
+        );
         counted.term = plan.here(server, plan.table).map(word);
         counted.chunks = plan.chunks(server, word);
         counted.behind = behind(plan, server, word);

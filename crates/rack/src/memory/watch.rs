@@ -120,9 +120,17 @@ impl<W: Transport> Post<'_, W> {
     /// What it has come to, for people.
     fn show(&self, before: &mut u64) {
         let term = self.coordinator.term().unwrap_or(0);
-        self.watched.term.store(term, Ordering::Relaxed);
+        let former = self.watched.term.swap(term, Ordering::Relaxed);
+        assert!(
+            former <= term,
+            "a recovery coordinator leads in later terms only: {term} after {former}"
+        );
         let reaped = self.before + self.coordinator.reaped();
-        self.watched.reaped.store(reaped, Ordering::Relaxed);
+        let former = self.watched.reaped.swap(reaped, Ordering::Relaxed);
+        assert!(
+            former <= reaped,
+            "owners that were reaped stay so: {reaped} after {former}"
+        );
         let map = self.coordinator.map();
         self.watched.epoch.store(map.epoch(), Ordering::Relaxed);
         let opened = self.coordinator.opened();
@@ -145,6 +153,14 @@ impl<W: Transport> Post<'_, W> {
         } else {
             servers.iter().map(|server| server.0).collect()
         };
+        assert!(
+            !names.is_empty() && !all.is_empty(),
+            "somebody is shut out somewhere: {names:?} by {all:?}"
+        );
+        assert!(
+            all.iter().all(|one| *one < self.memory.geometry().servers),
+            "there are the servers that shut somebody out: {all:?}"
+        );
         for server in all {
             for name in names {
                 if !self.shut_out_at(server, *name) {

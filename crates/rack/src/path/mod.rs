@@ -332,6 +332,11 @@ fn page<F: Fabric>(
         for (key, value) in found {
             assert_eq!(key.first(), Some(&ROWS), "a range of rows has rows alone");
             let key = key.strip_prefix(&[ROWS]).unwrap_or(&key).to_vec();
+            let is_next = page.last().is_none_or(|(last, _)| match direction {
+                Direction::Forward => *last < key,
+                Direction::Reverse => *last > key,
+            });
+            assert!(is_next, "each row of a range is read once, in its order");
             let value = long::whole(rows, &key, &value)?;
             page.push((key, value));
         }
@@ -339,6 +344,11 @@ fn page<F: Fabric>(
             break;
         }
     }
+    assert!(
+        page.len() <= limit,
+        "pages make up no more rows than were asked for: {} of {limit}",
+        page.len()
+    );
     Ok(page)
 }
 

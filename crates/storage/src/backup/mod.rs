@@ -15,7 +15,7 @@
 
 mod manifest;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -149,6 +149,12 @@ fn assemble(
     assert!(
         manifest.added_bytes <= sizes.sum::<u64>(),
         "a backup adds no more than it holds"
+    );
+    let paths: BTreeSet<&Path> = manifest.files.iter().map(|file| &*file.path).collect();
+    assert_eq!(
+        paths.len(),
+        manifest.files.len(),
+        "a restore writes each file once"
     );
     // Removing a backup removes its folder, and of the shared files those that no other one names.
     let has_place =
@@ -330,6 +336,11 @@ pub fn verify(directory: &Path) -> Result<Report, StorageError> {
         }
         report.backups.push(manifest.label);
     }
+    assert_eq!(
+        report.files,
+        seen.len(),
+        "a file is read once, however many backups have it"
+    );
     Ok(report)
 }
 

@@ -65,6 +65,11 @@ pub fn search(
             kind.add(writes(&bytes, prefixes, judge));
         }
         if !is_new {
+            assert_eq!(
+                searched.0.files + searched.1.files,
+                known.len() as u64,
+                "each file is searched once, whatever its names were"
+            );
             return Ok(searched);
         }
     }

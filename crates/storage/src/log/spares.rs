@@ -71,6 +71,11 @@ impl Ready {
     /// Makes a file of `length` zeros. It is called a spare when all of it is on disk: what a
     /// crash leaves half filled must not be used, since its blocks would be missing later.
     fn fill(&self, length: u64) -> Result<PathBuf, StorageError> {
+        assert!(
+            length >= self.length,
+            "a spare file has room for a whole segment: {length} of {}",
+            self.length
+        );
         let number = self.new_number();
         let filling = self.directory.join(format!("{FILLING}{number}"));
         let spare = self.spare(number);

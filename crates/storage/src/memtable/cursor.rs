@@ -60,6 +60,11 @@ impl Nodes {
     }
 
     fn list(&mut self) {
+        assert_eq!(
+            self.taken,
+            self.page.len(),
+            "a page is listed when all of the one before was handed out"
+        );
         self.taken = 0;
         self.page.clear();
         if !self.rest.is_empty() {

@@ -229,6 +229,9 @@ impl Memtable {
                 format!("a node has the key {name:?} that a range finds it by")
             })?;
             let hash = self.shared.hash(name);
+            ensure(node.hash == hash, || {
+                format!("a node keeps the hash of its key {name:?}, by which it is moved")
+            })?;
             let found = self.with(hash, name, |found| std::ptr::eq(found, Arc::as_ptr(node)));
             ensure(found == Some(true), || {
                 format!("a read of {name:?} finds what a range finds: {found:?}")

@@ -4,8 +4,10 @@
 use std::fs;
 use std::path::Path;
 
+use rocksdb::ReadTier;
 use rocksdb::checkpoint::Checkpoint;
 
+use super::progress::Progress;
 use super::{DATA_FOLDER, RocksEngine, error};
 use crate::error::StorageError;
 use crate::{files, format, log};
@@ -36,6 +38,12 @@ fn copy_into(engine: &RocksEngine, directory: &Path) -> Result<(), StorageError>
         .and_then(|checkpoint| checkpoint.create_checkpoint(directory.join(DATA_FOLDER)))
         .map_err(|error| error::map(&context, &error))?;
     let held = engine.writer.lock().end();
+    let files = Progress::read(&engine.store.db, ReadTier::Persisted)?;
+    assert!(
+        files.applied <= held,
+        "the log of a copy goes on behind its sorted files: {:?} and {held:?}",
+        files.applied
+    );
     log::begin_empty(&directory.join(log::FOLDER), held)?;
     format::write(directory, &format)
 }

@@ -34,6 +34,12 @@ impl RocksEngine {
         lower: Option<Vec<u8>>,
         upper: Option<Vec<u8>>,
     ) -> Result<(), StorageError> {
+        assert!(
+            upper
+                .as_ref()
+                .is_none_or(|upper| lower.as_ref().is_none_or(|lower| lower < upper)),
+            "what is compacted begins before it ends: {lower:?} to {upper:?}"
+        );
         self.flush()?;
         self.compact_files(lower, upper, true);
         self.store.readers.clear();
@@ -53,5 +59,19 @@ impl RocksEngine {
         options.set_exclusive_manual_compaction(is_exclusive);
         let compact = || self.store.db.compact_range_opt(lower, upper, &options);
         self.store.quarantine.hurry(compact);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocks::Options;
+
+    #[test]
+    #[should_panic(expected = "begins before it ends")]
+    fn nothing_is_compacted_from_the_end_to_the_beginning() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = RocksEngine::open(directory.path(), &Options::default()).unwrap();
+        let _ = engine.compact_between(Some(b"b".to_vec()), Some(b"a".to_vec()));
     }
 }

@@ -79,6 +79,10 @@ impl<'a> RocksCursor<'a> {
             self.prefix.as_slice() < lower,
             "a walk goes on behind all that it has read"
         );
+        assert!(
+            upper.as_deref().is_none_or(|upper| lower < upper),
+            "a walk goes on where there may be keys"
+        );
         self.upper = upper;
         self.first_newer = None;
         if std::mem::replace(&mut self.started, true) {
@@ -192,6 +196,12 @@ impl<'a> RocksCursor<'a> {
             return Ok(Found::Absent);
         };
         self.version = split(key)?.1;
+        assert!(
+            self.version <= self.at,
+            "a scan sees nothing newer than its snapshot: {:?} at {:?}",
+            self.version,
+            self.at
+        );
         match physical::decode_value(key, value)? {
             Record::Delete => Ok(Found::Deleted),
             Record::Put(payload) => {

@@ -154,6 +154,9 @@ impl State {
             )?;
             last = noted.end();
         }
+        ensure(self.looks.len() <= LOOKS_MAX, || {
+            format!("{} looks go on, of {LOOKS_MAX} that may", self.looks.len())
+        })?;
         let ids = self.looks.iter().map(|look| look.id);
         ensure(
             ids.clone().collect::<BTreeSet<u64>>().len() == self.looks.len(),

@@ -65,6 +65,10 @@ fn write_file(
     place: &Path,
 ) -> Result<u64, StorageError> {
     let context = |error| error::map(&format!("cannot write {}", place.display()), &error);
+    assert!(
+        purged.iter().is_sorted_by(|one, next| one < next),
+        "what is removed comes in order and once, as a sorted file has it"
+    );
     let mut file = SstFileWriter::create(&store.settings);
     file.open(place).map_err(context)?;
     let mut records = Records {

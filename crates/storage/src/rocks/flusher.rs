@@ -88,9 +88,14 @@ impl Flusher {
     /// # Errors
     /// What the last flush met, when waiting alone does not help.
     pub fn has_room(&self) -> Result<Result<(), String>, StorageError> {
-        if self.store.layers().frozen.len() < FROZEN_MAX {
+        let waiting = self.store.layers().frozen.len();
+        if waiting < FROZEN_MAX {
             return Ok(Ok(()));
         }
+        assert_eq!(
+            waiting, FROZEN_MAX,
+            "no more memtables wait than there is memory for"
+        );
         match &self.desk.state.lock().failure {
             None => Ok(Err("memtables are being written out".to_owned())),
             Some(StorageError::Behind(why)) => Ok(Err(why.clone())),

@@ -135,6 +135,11 @@ impl Deletes<'_> {
         let Some(look) = self.look.take().filter(|_| self.looked_at >= DELETES_MIN) else {
             return;
         };
+        assert!(
+            self.looked_at as u64 <= count,
+            "deletes since a look are some of those in a row: {} of {count}",
+            self.looked_at
+        );
         let behind;
         let end: &[u8] = match (key, &self.end) {
             (Some(key), _) => key,

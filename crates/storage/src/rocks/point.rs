@@ -79,6 +79,10 @@ impl Reader {
         };
         match physical::split(found) {
             Some((prefix, version)) if Some(prefix) == self.seek.get(..prefix_bytes) => {
+                assert!(
+                    version <= at,
+                    "a reader sees nothing newer than its snapshot: {version:?} at {at:?}"
+                );
                 match physical::decode_value(found, value)? {
                     Record::Delete => Ok(None),
                     Record::Put(payload) => Ok(Some(Versioned {
@@ -171,6 +175,10 @@ impl PointReaders {
         if reader.generation == idle.generation && idle.readers.len() < POOLED_READERS {
             idle.readers.push(reader);
         }
+        assert!(
+            idle.readers.len() <= POOLED_READERS,
+            "idle readers, and the files that they pin, have a limit"
+        );
     }
 
     /// Tells of a write, so that what idle readers pin stays bounded.

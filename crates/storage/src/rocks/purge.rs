@@ -55,7 +55,12 @@ pub fn purge(engine: &RocksEngine, mark: Version) -> Result<bool, StorageError> 
     {
         return Ok(false);
     }
-    Ok(rewrite(engine, mark)? && renew_manifest(engine)?)
+    let is_gone = rewrite(engine, mark)? && renew_manifest(engine)?;
+    assert!(
+        engine.store.watermark() >= mark,
+        "the watermark does not fall while files are rewritten by it"
+    );
+    Ok(is_gone)
 }
 
 /// Sorted files: all rewritten, and nothing of before in them.

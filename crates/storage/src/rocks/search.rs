@@ -45,6 +45,10 @@ fn sorted(
             }
             if let Some((escaped, version)) = physical::split(stored) {
                 physical::unescape(escaped, &mut key)?;
+                assert!(
+                    key.starts_with(prefix),
+                    "the physical bounds of a prefix have its keys alone"
+                );
                 let value = match physical::decode_value(stored, value)? {
                     Record::Put(value) => Some(value),
                     Record::Delete => None,

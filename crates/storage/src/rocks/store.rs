@@ -87,6 +87,12 @@ impl Layers {
             let progress: Vec<Progress> = self.frozen.iter().map(|it| it.progress).collect();
             format!("a memtable goes on where the one before it ended: {progress:?}")
         })?;
+        ensure(self.has_files || self.ingested == 0, || {
+            format!(
+                "{} memtables are in files, and there is none",
+                self.ingested
+            )
+        })?;
         let is_active = |frozen: &Frozen| Arc::ptr_eq(&frozen.memtable, &self.active);
         ensure(!self.frozen.iter().any(is_active), || {
             "a memtable that is written out gets no more batches".to_owned()
@@ -274,12 +280,14 @@ impl Store {
                 "memtables are written out in the order in which they were frozen"
             );
             let kept = layers.frozen.len().saturating_sub(1);
-            Layers {
+            let layers = Layers {
                 active: Arc::clone(&layers.active),
                 frozen: layers.frozen[..kept].to_vec(),
                 ingested: layers.ingested + 1,
                 has_files: true,
-            }
+            };
+            assert_eq!(layers.check(), Ok(()));
+            layers
         });
     }
 
@@ -390,4 +398,41 @@ fn has_rows(db: &DB) -> bool {
         iterator.next();
     }
     iterator.valid() || iterator.status().is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_defect_of_a_list_of_layers_is_found() {
+        let shared = Arc::default();
+        let frozen = |memtable: &Arc<Memtable>| Frozen {
+            memtable: Arc::clone(memtable),
+            progress: Progress::default(),
+        };
+        let fine = || Layers {
+            active: Arc::new(Memtable::new(&shared)),
+            frozen: Vec::new(),
+            ingested: 0,
+            has_files: false,
+        };
+        assert_eq!(fine().check(), Ok(()));
+        let lost = Layers {
+            ingested: 1,
+            ..fine()
+        };
+        assert!(lost.check().is_err_and(|why| why.contains("there is none")));
+        let mut many = fine();
+        let other = Arc::new(Memtable::new(&shared));
+        many.frozen = vec![frozen(&other); FROZEN_MAX + 1];
+        assert!(many.check().is_err_and(|why| why.contains("that may")));
+        let mut written = fine();
+        written.frozen = vec![frozen(&written.active)];
+        assert!(
+            written
+                .check()
+                .is_err_and(|why| why.contains("no more batches"))
+        );
+    }
 }

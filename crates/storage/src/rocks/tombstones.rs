@@ -93,10 +93,13 @@ fn chain(
     iterator.seek(&newest);
     let mut chain = Vec::new();
     while let Some((key, value)) = iterator.item() {
-        let same_key = physical::split(key).is_some_and(|(found, _)| found == prefix);
-        if !same_key {
+        let Some((_, version)) = physical::split(key).filter(|(found, _)| *found == prefix) else {
             break;
-        }
+        };
+        assert!(
+            version <= watermark,
+            "what is purged no reader asks for: {version:?} above {watermark:?}"
+        );
         let is_first = chain.is_empty();
         if (is_first && physical::is_delete(value) != Some(true)) || chain.len() == CHAIN_MAX {
             return None;

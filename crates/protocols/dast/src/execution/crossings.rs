@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use manxdb_core::check::ensure;
 use serde::{Deserialize, Serialize};
 
 use crate::call::Planned;
@@ -60,6 +61,17 @@ impl Crossings {
         self.high
     }
 
+    /// What is true of them between any two turns.
+    ///
+    /// # Errors
+    /// The invariant that is broken, in words.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let (passed, high) = (self.passed, self.high);
+        ensure(passed <= high, || {
+            format!("X12: {passed:?} is passed, and {high:?} is the newest that was seen")
+        })
+    }
+
     #[cfg(feature = "mutants")]
     fn is_overlooked(&self, planned: &Planned) -> bool {
         use crate::mutants::Mutant;
@@ -84,6 +96,11 @@ impl Crossings {
             self.decided.pop_first();
             self.passed = self.passed.max(first);
         }
+        assert!(
+            self.passed < at,
+            "places are asked for in ascending order: {at:?} after {:?}",
+            self.passed
+        );
         match self.open.first() {
             Some(open) if *open < at => at,
             _ => self.passed,

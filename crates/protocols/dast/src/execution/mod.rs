@@ -22,6 +22,7 @@
 //! | [`crossings`] | which cross-region transactions lie before a local one of several shards |
 //! | [`transfer`] | the whole of it, for a new replica of the shard |
 
+mod check;
 mod crossings;
 mod pieces;
 #[cfg(test)]
@@ -229,7 +230,8 @@ impl Execution {
                 format!("X4: {id:?} at {at:?} runs, left {:?}", running.left)
             })?;
         }
-        Ok(())
+        self.check_waiting()?;
+        self.check_order()
     }
 
     /// The last transaction whose turn came.

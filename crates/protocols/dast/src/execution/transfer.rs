@@ -50,7 +50,44 @@ impl Copy {
         let mut running = self.running.iter();
         ensure(running.all(|(_, one)| !one.left.is_empty()), || {
             "a copy has what has ended among what runs".to_owned()
-        })
+        })?;
+        self.check_names()
+    }
+
+    /// What has a name, or a place, of its own has it once; what is kept for later is of no use to
+    /// what is done.
+    fn check_names(&self) -> Result<(), String> {
+        let waits: BTreeSet<Timestamp> = self.known.iter().map(|(at, _)| *at).collect();
+        ensure(waits.len() == self.known.len(), || {
+            "a copy has two transactions that wait at one place".to_owned()
+        })?;
+        let runs: BTreeSet<Timestamp> = self.running.iter().map(|(at, _)| *at).collect();
+        ensure(runs.len() == self.running.len(), || {
+            "a copy has two transactions that run at one place".to_owned()
+        })?;
+        let running = self.running.iter().map(|(_, one)| one.planned.id());
+        let running: BTreeSet<CallId> = running.collect();
+        ensure(running.len() == self.running.len(), || {
+            "a copy has a transaction that runs twice".to_owned()
+        })?;
+        let ends: BTreeSet<CallId> = self.done.iter().map(|done| done.planned.id()).collect();
+        ensure(ends.len() == self.done.len(), || {
+            "a copy has a transaction that is done twice".to_owned()
+        })?;
+        ensure(self.early.iter().all(|(id, _)| !ends.contains(id)), || {
+            "a copy has values that wait for what is done".to_owned()
+        })?;
+        ensure(
+            self.order.is_sorted_by(|(one, _), (next, _)| one < next),
+            || "a copy has turns that are out of order".to_owned(),
+        )?;
+        ensure(self.crossings.high() <= self.turn, || {
+            format!(
+                "a copy depends on what comes behind its turn at {:?}",
+                self.turn
+            )
+        })?;
+        self.crossings.check()
     }
 }
 

@@ -31,6 +31,7 @@ mod accepting;
 mod attempt;
 mod bound;
 mod changes;
+mod check;
 mod fencing;
 mod following;
 mod sending;
@@ -381,6 +382,7 @@ impl Manager {
                 format!("A1: {region:?} is asked from {asked:?} on and is here up to {mark:?}")
             })?;
         }
+        self.check_streams(lead, ahead)?;
         let is_proposed = |at: &Timestamp| lead.untold.values().any(|untold| untold == at);
         ensure(ahead.unagreed.keys().all(is_proposed), || {
             "A1: a place is open that no transaction waits for".to_owned()

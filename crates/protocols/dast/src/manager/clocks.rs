@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use manxdb_core::check::ensure;
 use manxdb_core::{LocalTime, NodeId};
 
 use super::slowest::Slowest;
@@ -148,6 +149,10 @@ impl Clocks {
     pub(super) fn expect(&mut self, node: NodeId, past: Timestamp, now: LocalTime) {
         let (reading, heard_tick) = (self.reading(now), self.ticks);
         let place = self.place(node);
+        assert!(
+            place < self.reported.len(),
+            "a node that is let in is one of the region's"
+        );
         if let Some(reported) = self.reported.get_mut(place) {
             *reported = Some(Reported {
                 clock: past,
@@ -242,6 +247,40 @@ impl Clocks {
             reported.reading + since.min(SINCE_MAX_MICROS)
         });
         median(readings.collect()).unwrap_or(now.as_micros())
+    }
+
+    /// What is true of clocks between any two steps.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let is_own = |node: &NodeId| self.place(*node) < self.reported.len();
+        ensure(
+            self.changed.values().flat_map(BTreeMap::keys).all(is_own),
+            || {
+                format!(
+                    "K3: nodes of other regions have stamped: {:?}",
+                    self.changed
+                )
+            },
+        )?;
+        for (place, reported) in self.reported.iter().enumerate() {
+            let clock = reported.as_ref().map_or(Timestamp::ZERO, |it| it.clock);
+            let counted = self.slowest.at(place);
+            let is_same = counted == clock || counted == Timestamp::MAX;
+            ensure(is_same || self.counted_at.is_none(), || {
+                format!("K4: node {place} has reported {clock:?}, and {counted:?} counts")
+            })?;
+            let Some(reported) = reported else {
+                continue;
+            };
+            ensure(reported.heard_tick <= self.ticks, || {
+                let (heard, ticks) = (reported.heard_tick, self.ticks);
+                format!("K5: node {place} was heard at tick {heard} of {ticks}")
+            })?;
+            let deviation = reported.deviation.unsigned_abs();
+            ensure(deviation == 0 || deviation > TOLERANCE_MICROS, || {
+                format!("K6: node {place} is {deviation} µs from the others, which is not far")
+            })?;
+        }
+        self.slowest.check()
     }
 
     /// What all of `nodes` have run; none if one of them has not reported.

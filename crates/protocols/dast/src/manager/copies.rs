@@ -320,7 +320,20 @@ impl Copies {
     pub(super) fn check(&self) -> Result<(), String> {
         for (region, copy) in &self.streams {
             copy.check(*region)?;
+            copy.stream.check()?;
+            let mut told = copy.told.keys();
+            ensure(told.all(|node| self.others.contains(node)), || {
+                format!("B2: of {region:?} others have told: {:?}", copy.told)
+            })?;
         }
+        let (streams, positions) = (self.streams.len(), self.positions.len());
+        ensure(streams + 1 == positions, || {
+            format!("B3: {streams} streams are kept, and {positions} regions have positions")
+        })?;
+        let has_heard = self.heard.is_superset(&self.others);
+        ensure(!self.has_lost || !has_heard, || {
+            "B2: it has heard of all others, and does not know what it has had".to_owned()
+        })?;
         ensure(self.heard.is_subset(&self.others), || {
             format!("B2: {:?} are no managers of the region", self.heard)
         })

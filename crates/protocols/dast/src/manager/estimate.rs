@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use manxdb_core::Nanos;
+use manxdb_core::check::ensure;
 
 /// Spans remembered.
 const SEEN_MAX: usize = 32;
@@ -30,6 +31,13 @@ impl Estimate {
         if self.seen.len() > SEEN_MAX {
             self.seen.pop_front();
         }
+    }
+
+    /// That the spans have a limit.
+    pub(super) fn check(&self) -> Result<(), String> {
+        ensure(self.seen.len() <= SEEN_MAX, || {
+            format!("{} spans are remembered, of {SEEN_MAX}", self.seen.len())
+        })
     }
 
     /// The ninth of ten spans, or half more than the median if that is less: the few long ones of a

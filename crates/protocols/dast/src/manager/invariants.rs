@@ -1,5 +1,7 @@
 //! What holds of a manager between any two steps.
 
+mod lead;
+
 use manxdb_core::check::ensure;
 
 use super::copies::Copies;
@@ -20,7 +22,15 @@ impl Manager {
         self.group.check()?;
         self.ledger().check()?;
         self.copies.as_ref().map_or(Ok(()), Copies::check)?;
+        self.check_members()?;
         let regions = self.shared.topology.all_regions();
+        let count = self.shared.topology.all_regions().count();
+        ensure(self.leaders.len() == count, || {
+            format!(
+                "{} leaders of {count} regions are known",
+                self.leaders.len()
+            )
+        })?;
         for (leader, region) in self.leaders.iter().zip(regions) {
             ensure(
                 self.shared.topology.role(*leader) == Role::Manager(region),
@@ -62,6 +72,8 @@ impl Manager {
             format!("R3: {first:?} waits for a cut, {told:?} has passed it")
         })?;
         self.check_ahead(lead)?;
+        self.check_effects(lead)?;
+        self.check_untold(lead)?;
         ensure(
             lead.effects.iter().is_sorted_by_key(|(number, _)| *number),
             || "R4: effects are out of the order of their entries".to_owned(),
@@ -139,5 +151,39 @@ mod tests {
         };
         assert!(broken(|_, lead| twice(lead)).contains("R4"));
         assert!(broken(|manager, _| manager.leaders.reverse()).contains("of others"));
+        assert!(broken(|manager, _| manager.leaders.clear()).contains("0 leaders"));
+    }
+
+    #[test]
+    fn each_defect_of_what_waits_for_agreement_is_found() {
+        let at = |micros| Timestamp::at(micros, 1);
+        let (one, other) = (
+            CallId::default(),
+            CallId {
+                number: 1,
+                ..CallId::default()
+            },
+        );
+        assert!(broken(|_, lead| lead.effects.clear()).contains("R6"));
+        let early = |lead: &mut Lead| {
+            lead.effects.push_front((0, super::super::Effect::Nothing));
+        };
+        assert!(broken(|_, lead| early(lead)).contains("R5"));
+        let given = |lead: &mut Lead| {
+            lead.assigned = at(9);
+            lead.untold.insert(one, at(8));
+        };
+        assert!(broken(|_, lead| given(lead)).contains("R7"));
+        assert!(broken(|_, lead| lead.reserving = false).contains("R8"));
+        let twice = |lead: &mut Lead| {
+            lead.untold_ends.insert((at(8), other));
+            lead.untold_ends.insert((at(9), other));
+        };
+        assert!(broken(|_, lead| twice(lead)).contains("R10"));
+        let itself = |manager: &mut Manager, lead: &mut Lead| {
+            lead.regions.insert(manager.region, (at(1), at(1)));
+        };
+        assert!(broken(itself).contains("R11"));
+        assert!(broken(|manager, _| manager.epoch = 3).contains("F2"));
     }
 }

@@ -14,6 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use manxdb_core::check::ensure;
 use manxdb_core::{LocalTime, NodeId};
 
 use super::{Effect, Manager};
@@ -48,6 +49,26 @@ impl Changing {
     /// What the region had run when the node that is being let in was admitted.
     pub(super) fn position(&self) -> Timestamp {
         self.position
+    }
+}
+
+impl Changing {
+    /// What is true of changes at this tick, when so many evictions wait for agreement.
+    pub(super) fn check(&self, ticks: u64, evictions: usize) -> Result<(), String> {
+        ensure(!self.evicting || evictions > 0, || {
+            "M5: nodes are being put out, and nobody proposes so".to_owned()
+        })?;
+        ensure(self.held.is_empty() || !self.frozen.is_empty(), || {
+            let count = self.held.len();
+            format!("M5: nobody has said what it holds, and {count} are held")
+        })?;
+        ensure(!self.fetched || !self.admitted.is_empty(), || {
+            "M6: a state is given to a node that nobody sends to".to_owned()
+        })?;
+        let since = self.joining_since_tick;
+        ensure(since.is_none_or(|since| since <= ticks), || {
+            format!("M6: a node is being let in since tick {since:?} of {ticks}")
+        })
     }
 }
 

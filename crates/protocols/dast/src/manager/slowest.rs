@@ -1,5 +1,7 @@
 //! The smallest of some timestamps that change one at a time.
 
+use manxdb_core::check::ensure;
+
 use crate::timestamp::Timestamp;
 
 /// A tree over the timestamps in which each place holds the smaller of the two below it: one that
@@ -36,6 +38,20 @@ impl Slowest {
             }
             self.tree[place] = smaller;
         }
+    }
+
+    /// One of them; [`Timestamp::MAX`] when it does not count.
+    pub(super) fn at(&self, index: usize) -> Timestamp {
+        self.tree[self.tree.len() / 2 + index]
+    }
+
+    /// That the root is what a scan finds.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let leaves = self.tree.iter().skip(self.tree.len() / 2);
+        let (least, root) = (leaves.min().copied(), self.smallest());
+        ensure(least == Some(root), || {
+            format!("K7: {least:?} is the slowest clock, and {root:?} counts as that")
+        })
     }
 
     /// The smallest of those that count; [`Timestamp::MAX`] when none does.

@@ -13,6 +13,8 @@
 
 use std::collections::VecDeque;
 
+use manxdb_core::check::ensure;
+
 use crate::message::{Held, StreamPart};
 use crate::timestamp::Timestamp;
 
@@ -119,6 +121,18 @@ impl Outgoing {
     pub(super) fn learn(&mut self, delay: i64, slack: i64) {
         let wanted = delay.clamp(-DELAY_MAX_MICROS, DELAY_MAX_MICROS) + slack;
         self.lead = wanted.min(self.lead.saturating_add(GROWTH_MAX_MICROS));
+    }
+
+    /// What is true of it at this tick, when `next` is the number of the ledger's next entry for it.
+    pub(super) fn check(&self, tick: u64, next: u64) -> Result<(), String> {
+        let end = self.first + self.unsent.len() as u64;
+        ensure(self.first > 0 && end <= next, || {
+            format!("A5: {end} is sent next, of {next} in the ledger")
+        })?;
+        ensure(self.heard_tick <= tick, || {
+            let heard = self.heard_tick;
+            format!("A5: it was heard of at tick {heard} of {tick}")
+        })
     }
 
     /// The other region is there.
@@ -239,6 +253,18 @@ impl Incoming {
         self.received += new.len() as u64;
         self.mark = self.mark.max(part.mark);
         Taken::Entries(new)
+    }
+
+    /// What is true of it between any two steps.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let (asked, mark) = (self.asked, self.mark);
+        ensure(asked.is_none_or(|asked| asked <= mark), || {
+            format!("A1: it is asked for from {asked:?} on, and is here up to {mark:?}")
+        })?;
+        let seen = self.delays.seen.len();
+        ensure(seen <= SEEN_MAX, || {
+            format!("A5: {seen} delays are remembered")
+        })
     }
 
     /// A part that was sent when the other region's time was `sent` is here now.

@@ -1,5 +1,8 @@
 //! What a session has seen.
 
+use std::collections::BTreeSet;
+
+use manxdb_core::check::ensure;
 use serde::{Deserialize, Serialize};
 
 use crate::timestamp::Timestamp;
@@ -20,6 +23,17 @@ impl Seen {
     #[must_use]
     pub fn newest(&self) -> Timestamp {
         self.iter().map(|(_, at)| at).max().unwrap_or_default()
+    }
+
+    /// That each region counts once.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let regions: BTreeSet<RegionId> = self.iter().map(|(region, _)| region).collect();
+        ensure(regions.len() == self.0.len(), || {
+            format!(
+                "Q1: a session has seen two places of a region: {:?}",
+                self.0
+            )
+        })
     }
 
     /// A region has named a place.

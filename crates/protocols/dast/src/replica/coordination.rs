@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use manxdb_core::check::ensure;
 use manxdb_core::{LocalTime, NodeId, Wait};
 use manxdb_txn::procedure::ShardId;
 
@@ -44,6 +45,22 @@ impl Coordination {
     /// Whom it is about.
     pub(super) fn id(&self) -> CallId {
         self.planned.id()
+    }
+
+    /// What is true of a call that node `me` coordinates.
+    pub(super) fn check(&self, me: NodeId) -> Result<(), String> {
+        let planned = &self.planned;
+        ensure(self.taken_over || planned.coordinator == me, || {
+            format!("is coordinated by {:?}", planned.coordinator)
+        })?;
+        ensure(self.at.is_some() || !self.is_local, || {
+            "is local and has no stamp".to_owned()
+        })?;
+        let mut acknowledged = self.acknowledged.keys();
+        ensure(
+            acknowledged.all(|shard| planned.shards.contains(shard)),
+            || "is held where it has no piece".to_owned(),
+        )
     }
 
     fn is_replicated(&self, needed: usize) -> bool {

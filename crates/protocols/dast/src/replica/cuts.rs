@@ -94,6 +94,9 @@ impl Cuts {
     /// # Errors
     /// The invariant that is broken, in words.
     pub(super) fn check(&self) -> Result<(), String> {
+        ensure(self.missing.is_empty() || !self.told.is_empty(), || {
+            format!("K2: no cut waits for {:?}", self.missing)
+        })?;
         ensure(self.closed <= self.safe, || {
             let (closed, safe) = (self.closed, self.safe);
             format!("K1: regions are closed up to {closed:?}, this one is safe up to {safe:?}")

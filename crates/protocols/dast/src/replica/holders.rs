@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use manxdb_core::NodeId;
+use manxdb_core::check::ensure;
 
 use super::{Local, Replica};
 use crate::call::CallId;
@@ -21,6 +22,11 @@ use crate::topology::{COPIES, MAJORITY, Role};
 /// Replicas of one shard, by their places in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Holders(u8);
+
+const _: () = assert!(
+    COPIES <= u8::BITS && MAJORITY * 2 > COPIES as usize,
+    "each replica of a shard has a bit, and two majorities have one in common"
+);
 
 impl Holders {
     fn bit(node: NodeId) -> u8 {
@@ -101,6 +107,22 @@ impl Replica {
     /// What has come to be known of the holders of a transaction before it was here.
     pub(super) fn take_early_holders(&mut self, at: Timestamp) -> Holders {
         self.early_holders.remove(&at).unwrap_or_default()
+    }
+
+    /// Invariant H, from its other side: what a majority holds need not wait for more.
+    pub(super) fn check_holders(&self) -> Result<(), String> {
+        let needed = self.holders_needed();
+        for (at, local) in &self.locals {
+            let is_held = local.holders.count() >= needed;
+            let waits = self.execution.is_settled(*at) == Some(false);
+            ensure(!is_held || !waits, || {
+                format!(
+                    "H: a majority holds {:?} at {at:?}, which waits for one",
+                    local.planned.id()
+                )
+            })?;
+        }
+        Ok(())
     }
 
     /// Local transactions that wait for their turn and that too few replicas are known to hold.

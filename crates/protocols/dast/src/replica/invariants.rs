@@ -1,5 +1,7 @@
 //! What holds of a replica between any two steps.
 
+mod kept;
+
 use manxdb_core::check::ensure;
 
 use super::Replica;
@@ -22,6 +24,9 @@ impl Replica {
         self.cuts.check()?;
         self.execution.check()?;
         self.check_locals()?;
+        self.check_forgotten()?;
+        self.check_members()?;
+        self.check_order()?;
         let is_stamped = |(shard, number): (&u32, &u64)| self.stamped.get(shard) >= Some(number);
         ensure(self.reported.iter().all(is_stamped), || {
             format!(

@@ -285,6 +285,7 @@ impl Replica {
         self.reported.clear();
         self.gift = None;
         self.admission = None;
+        self.joining = None;
         self.attempts_to_join += 1;
         self.ask_to_join(out);
     }

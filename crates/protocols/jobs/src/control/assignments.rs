@@ -100,6 +100,11 @@ impl Assignments {
         })
     }
 
+    /// Whether no database was given a worker, and no worker an address.
+    pub fn is_empty(&self) -> bool {
+        self.addresses.is_empty() && self.databases.is_empty()
+    }
+
     /// The worker of a database.
     pub fn worker_of(&self, database: DatabaseId) -> Assigned {
         let place = self.databases.get(&database);

@@ -38,6 +38,12 @@ const LEVEL_0_CREDIT: u64 = 5_000;
 const STALL_CREDIT: u64 = 20_000;
 /// Places this near to each other count as equal, in milliseconds of one worker.
 const SAME_PLACE: u64 = 1_000;
+const _: () = assert!(
+    SAME_PLACE < LEVEL_0_CREDIT && LEVEL_0_CREDIT < STALL_CREDIT && STALL_CREDIT < NO_PLACE,
+    "a credit makes a difference, and no place negative"
+);
+/// Where a database stands that has received nothing: places do not become negative by credits.
+const NO_PLACE: u64 = 1 << 40;
 /// Bytes a second of a worker that has measured nothing yet.
 const SPEED_UNKNOWN: u64 = 64 << 20;
 
@@ -118,7 +124,7 @@ fn place_of(control: &Control, now: LocalTime, id: JobId, job: &Job) -> u64 {
         let stalls_in = session.and_then(|session| session.pressure.stalls_in_millis());
         credit += stalls_in.map_or(0, |millis| STALL_CREDIT.saturating_sub(millis));
     }
-    used.saturating_add(1 << 40).saturating_sub(credit)
+    used.saturating_add(NO_PLACE).saturating_sub(credit)
 }
 
 /// Where a job would end first.
@@ -181,6 +187,10 @@ pub(super) fn least_urgent(control: &Control, limit: usize) -> Option<JobId> {
     }
     let weight = |database: &DatabaseId| weight_of(control, *database);
     let weights: u64 = waits.keys().map(weight).sum();
+    assert!(
+        weights >= waits.len() as u64,
+        "each database that waits has a share of the queue"
+    );
     let has_too_many = |database: &DatabaseId| {
         let has = waits.get(database).copied().unwrap_or(0);
         has * weights > limit as u64 * weight(database)

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use manxdb_core::check::ensure;
 use manxdb_core::{LocalTime, NodeId};
 
 use super::jobs::State;
@@ -51,6 +52,28 @@ impl Session {
             lately: 0,
             has_account: false,
         }
+    }
+
+    /// What is true of a database between two steps.
+    pub fn check(&self) -> Result<(), String> {
+        ensure(self.weight > 0, || {
+            "a database counts for something".to_owned()
+        })?;
+        ensure(self.lately <= self.used, || {
+            let (lately, used) = (self.lately, self.used);
+            format!("a database received {lately} lately, of {used} in all")
+        })?;
+        ensure(self.lately == 0 || self.has_account, || {
+            let lately = self.lately;
+            format!("a database received {lately} lately, which no store knows")
+        })?;
+        ensure(self.peer.is_some() == (self.beat > 0), || {
+            let (peer, beat) = (self.peer, self.beat);
+            format!("the session whose last beat is {beat} was heard from {peer:?}")
+        })?;
+        ensure(self.former != Some(self.id), || {
+            format!("session {:?} comes after itself", self.id)
+        })
     }
 
     /// Its silence counts from now on.

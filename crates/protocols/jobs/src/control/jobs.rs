@@ -190,6 +190,10 @@ impl Control {
         if result.len() > self.options.description_max {
             return self.go_local(attempt.job, LocalReason::Unfit);
         }
+        assert!(
+            self.jobs.contains_key(&attempt.job),
+            "a result that the worker may forget is that of a job: {attempt}"
+        );
         let Some(job) = self.jobs.get_mut(&attempt.job) else {
             return;
         };

@@ -10,6 +10,7 @@
 //! counts only while its attempt is the job's current one.
 
 mod assignments;
+mod check;
 pub mod choice;
 mod databases;
 mod go_local;
@@ -157,6 +158,10 @@ impl Control {
                 *until = now + self.options.lease;
             }
         }
+        // The ban may be all that was written of what followed it.
+        for worker in self.banned.clone() {
+            self.lose_all(now, worker);
+        }
         let databases: BTreeMap<DatabaseId, SessionId> = self
             .jobs
             .keys()
@@ -300,29 +305,16 @@ impl Core for Control {
             ensure(self.sessions.contains_key(&id.database), || {
                 format!("the database of job {id} is there")
             })?;
-            ensure(job.failures <= job.attempts, || {
-                let (failures, attempts) = (job.failures, job.attempts);
-                format!("job {id} failed {failures} times in {attempts} attempts")
-            })?;
-            let mut failed_at = job.causes.iter().map(|(_, worker)| worker);
-            ensure(failed_at.all(|worker| job.avoids.contains(worker)), || {
-                format!("job {id} may go where it fails again")
-            })?;
-            let (State::Leased { attempt, .. } | State::Done { attempt, .. }) = &job.state else {
-                continue;
-            };
-            ensure(attempt.job == *id, || {
-                format!("job {id} is leased as {attempt}, of another job")
-            })?;
-            ensure(attempt.number <= job.attempts, || {
-                format!("{attempt} is one of {} attempts", job.attempts)
-            })?;
+            job.check(*id, self.options.policy)?;
             let State::Leased {
                 attempt, worker, ..
             } = &job.state
             else {
                 continue;
             };
+            ensure(!self.banned.contains(worker), || {
+                format!("attempt {attempt} is that of a worker that is banned")
+            })?;
             let knows = |worker: &Worker| worker.leased.contains_key(attempt);
             ensure(self.workers.get(worker).is_none_or(knows), || {
                 format!("attempt {attempt} is missing at its worker")
@@ -334,12 +326,14 @@ impl Core for Control {
             })?;
         }
         for session in self.sessions.values() {
-            ensure(session.weight > 0, || {
-                "a database counts for something".to_owned()
-            })?;
-            ensure(session.lately <= session.used, || {
-                let (lately, used) = (session.lately, session.used);
-                format!("a database received {lately} lately, of {used} in all")
+            session.check()?;
+        }
+        for worker in self.strikes.keys() {
+            ensure(!self.banned.contains(worker), || {
+                format!(
+                    "refusals count against worker {}, which is banned",
+                    worker.0
+                )
             })?;
         }
         let strikes_max = self.options.strikes_max;
@@ -347,6 +341,7 @@ impl Core for Control {
             self.strikes.values().all(|strikes| *strikes < strikes_max),
             || format!("{strikes_max} refusals ban a worker"),
         )?;
+        self.check_counts()?;
         self.assignments.check()?;
         self.outbox.check()?;
         for (id, worker) in &self.workers {

@@ -20,6 +20,8 @@ pub(super) struct Outbox {
     messages: Vec<(NodeId, Message)>,
     held: VecDeque<(Token, Vec<(NodeId, Message)>)>,
     tokens: u64,
+    /// Records that are on disk.
+    persisted: u64,
 }
 
 impl Outbox {
@@ -46,6 +48,15 @@ impl Outbox {
             format!("messages wait in the order of records: {tokens:?}")
         })?;
         ensure(
+            tokens.first().is_none_or(|first| *first > self.persisted),
+            || {
+                format!(
+                    "messages wait for what is on disk: {tokens:?}, {}",
+                    self.persisted
+                )
+            },
+        )?;
+        ensure(
             tokens.last().is_none_or(|last| *last <= self.tokens),
             || format!("messages wait for {} records", self.tokens),
         )
@@ -59,6 +70,7 @@ impl Outbox {
             token.0,
             self.tokens
         );
+        self.persisted = self.persisted.max(token.0);
         while self.held.front().is_some_and(|(held, _)| *held <= token) {
             for (to, message) in self.held.pop_front().into_iter().flat_map(|held| held.1) {
                 out.send(to, message);

@@ -112,6 +112,12 @@ impl Crowd {
             crowd.weights >= crowd.waits as u64,
             "each database that waits counts for something"
         );
+        assert!(
+            crowd.waits <= control.sessions.len(),
+            "what waits is wanted by a database that is there: {} of {}",
+            crowd.waits,
+            control.sessions.len()
+        );
         for session in control.sessions.values() {
             crowd.lately = crowd.lately.saturating_add(session.lately);
         }
@@ -127,6 +133,12 @@ impl Crowd {
         let Some(session) = control.sessions.get(&database) else {
             return 0;
         };
+        assert!(
+            session.lately <= self.lately,
+            "all databases were given what one was: {} of {}",
+            session.lately,
+            self.lately
+        );
         let others = self.lately.saturating_sub(session.lately);
         let average = others / self.databases.saturating_sub(1).max(1);
         let equal = average.saturating_mul(EQUAL).max(LITTLE);
@@ -210,6 +222,10 @@ impl Control {
     pub(super) fn charge(&mut self, id: JobId, to: WorkerId) -> Account {
         let found = self.jobs.get(&id).zip(self.workers.get(&to));
         let millis = found.map_or(0, |(job, worker)| predicted_millis(self, job, worker));
+        assert!(
+            self.sessions.contains_key(&id.database),
+            "a job goes with the session of its database: no account of {id} is written"
+        );
         let Some(session) = self.sessions.get_mut(&id.database) else {
             return Account::default(); // cannot be: jobs go with the session of their database
         };

@@ -1,7 +1,7 @@
 //! Workers: which are connected, what they run, whether they are banned.
 
 use manxdb_core::check::ensure;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use manxdb_core::{LocalTime, NodeId};
 
@@ -58,7 +58,17 @@ impl Worker {
                 format!("{attempt} was given by order {order} of {}", self.orders)
             })?;
         }
-        Ok(())
+        // What it had before this control plane began was ordered by another one; and a worker may
+        // claim the highest number, behind which there is none.
+        let own = self.leased.values();
+        let own: Vec<u64> = own
+            .copied()
+            .filter(|order| (1..u64::MAX).contains(order))
+            .collect();
+        let distinct: BTreeSet<u64> = own.iter().copied().collect();
+        ensure(distinct.len() == own.len(), || {
+            format!("worker {} has two attempts by one order: {own:?}", id.0)
+        })
     }
 }
 
@@ -191,6 +201,11 @@ impl Control {
         } else {
             token
         };
+        assert!(
+            self.jobs.contains_key(&id) && self.workers.contains_key(&to),
+            "what is chosen is there, or it would be chosen for ever: {id} for worker {}",
+            to.0
+        );
         let (Some(job), Some(worker)) = (self.jobs.get_mut(&id), self.workers.get_mut(&to)) else {
             return; // chosen from what there is
         };
@@ -221,6 +236,7 @@ impl Control {
             worker: to,
             until,
         };
+        job.unfit_since = None; // and if it waits again, its patience begins anew
         worker.orders = worker.orders.saturating_add(1); // it begins with what the worker says
         let order = worker.orders;
         let other = worker.leased.insert(attempt, order);
@@ -289,6 +305,9 @@ impl Control {
     /// A database refused the worker's outputs. The worker may be unknown: it ended, or sent no
     /// beat since the control plane restarted.
     pub(super) fn strike(&mut self, id: WorkerId) {
+        if self.banned.contains(&id) {
+            return; // for another result: there may be several of one worker
+        }
         let strikes = self.strikes.entry(id).or_default();
         *strikes += 1;
         if *strikes < self.options.strikes_max {
@@ -297,11 +316,22 @@ impl Control {
         self.strikes.remove(&id);
         self.banned.insert(id);
         self.record(Record::Banned { worker: id });
-        let leased = |worker: &Worker| worker.leased.keys().copied().collect();
-        let leased: Vec<AttemptId> = self.workers.get(&id).map(leased).unwrap_or_default();
-        for attempt in leased {
-            self.lose(LocalTime::default(), id, attempt);
-        }
+        self.lose_all(LocalTime::default(), id);
         self.workers.remove(&id);
+    }
+
+    /// Whatever a worker has is lost. Jobs say what that is: of a worker that has not been heard of
+    /// since the control plane began nobody else does.
+    pub(super) fn lose_all(&mut self, now: LocalTime, id: WorkerId) {
+        let leased = self.jobs.values().filter_map(|job| match &job.state {
+            State::Leased {
+                attempt, worker, ..
+            } if *worker == id => Some(*attempt),
+            _ => None,
+        });
+        let leased: Vec<AttemptId> = leased.collect();
+        for attempt in leased {
+            self.lose(now, id, attempt);
+        }
     }
 }

@@ -3,6 +3,7 @@
 mod baselines;
 mod common;
 mod defects;
+mod ends;
 mod hedge;
 mod pair;
 mod plane;

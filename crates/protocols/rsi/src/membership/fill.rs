@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use manxdb_core::LocalTime;
+use manxdb_core::check::ensure;
 use manxdb_fabric::{Fault, Operation, OperationOutcome};
 
 use crate::client_slots::{ClientSlot, Look, Owner};
@@ -32,6 +33,22 @@ struct Waiting {
 }
 
 impl Filling {
+    /// What is true of it between two steps of its recovery coordinator.
+    pub(super) fn check(&self, threads: u16) -> Result<(), String> {
+        let Owner { thread, after } = self.owner;
+        ensure(thread.number() < threads, || {
+            format!("regions are copied under slot {thread} of {threads}")
+        })?;
+        let next = Stamp {
+            thread,
+            sequence: after + 1,
+        };
+        ensure(self.session.holder() == next, || {
+            let holder = self.session.holder();
+            format!("who copies regions commits nothing: it locks as {holder}, not as {next}")
+        })
+    }
+
     /// After a loss its place is one of somebody who is over.
     pub(super) fn leave(&self, look: &mut Look) {
         let Owner { thread, after } = self.owner;
@@ -105,6 +122,11 @@ impl RecoveryCoordinator {
             session,
             waiting: None,
         });
+        assert!(
+            self.filling.is_some(),
+            "the vector has a line for slot {}",
+            owner.thread
+        );
         self.look(now)
     }
 
@@ -194,5 +216,33 @@ impl RecoveryCoordinator {
     fn give_place_up(&mut self, fault: Fault) -> MembershipAction {
         self.filling = None;
         self.fail(fault)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manxdb_fabric::{Address, ServerId};
+
+    use super::*;
+    use crate::vector::Vector;
+
+    #[test]
+    fn who_copies_regions_and_commits_is_found() {
+        let base = Address {
+            server: ServerId(0),
+            offset: 0,
+        };
+        let vector = Vector::new(base, 4).unwrap();
+        let thread = ThreadId::new(2).unwrap();
+        let filling = |after, sequence| Filling {
+            owner: Owner { thread, after },
+            session: Session::new(thread, vector, sequence).unwrap(),
+            waiting: None,
+        };
+        assert_eq!(filling(7, 7).check(4), Ok(()));
+        let committed = filling(7, 8).check(4).unwrap_err();
+        assert!(committed.contains("commits nothing"), "{committed}");
+        let elsewhere = filling(7, 7).check(2).unwrap_err();
+        assert!(elsewhere.contains("slot 2 of 2"), "{elsewhere}");
     }
 }

@@ -44,6 +44,7 @@
 //!
 //! A recovery coordinator does one thing at a time: it says what it wishes, and hears when that is done.
 
+mod check;
 mod elect;
 mod events;
 mod fill;
@@ -52,7 +53,7 @@ mod open;
 mod reap;
 mod watch;
 
-use manxdb_core::check::{deep, ensure};
+use manxdb_core::check::deep;
 use std::sync::Arc;
 
 use manxdb_core::{LocalTime, Nanos};
@@ -290,41 +291,6 @@ impl RecoveryCoordinator {
             assert!(checked.is_ok(), "an invariant is broken: {checked:?}");
         }
         action
-    }
-
-    /// What is true of it between two steps.
-    ///
-    /// # Errors
-    /// The invariant that is broken.
-    pub fn check(&self) -> Result<(), String> {
-        let threads = self.ward.client_slots.threads();
-        ensure(self.watches.len() == usize::from(threads), || {
-            format!("{} owners are watched of {threads}", self.watches.len())
-        })?;
-        ensure(self.pending.len() as u64 <= self.map.version(), || {
-            format!(
-                "{} events are not noted of {}",
-                self.pending.len(),
-                self.map.version()
-            )
-        })?;
-        ensure(self.map.version() >= self.ward.chart.map.version(), || {
-            "events are not forgotten".to_owned()
-        })?;
-        ensure(self.filling.is_none() || self.term.is_some(), || {
-            "only who leads copies regions".to_owned()
-        })?;
-        ensure(self.turn < threads.max(1), || {
-            format!("thread {} was looked after of {threads}", self.turn)
-        })?;
-        ensure(self.opened <= self.map.epoch(), || {
-            format!("{} epochs are opened of {}", self.opened, self.map.epoch())
-        })?;
-        ensure(
-            !matches!(self.phase, Phase::Filling(..)) || self.filling.is_some(),
-            || "who copies a region has a slot".to_owned(),
-        )?;
-        self.map.check()
     }
 
     fn advance(&mut self, now: LocalTime, heard: MembershipEvent) -> MembershipAction {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use manxdb_core::check::ensure;
 use manxdb_fabric::{Address, Fault, OperationOutcome};
 
 use crate::client_slots::{ClientSlot, Look, Name, Owner, SlotWords};
@@ -32,6 +33,23 @@ enum Stage {
     SlotTaking(RaiseMax),
     /// Without a loss: writes what the table has to the replicas that lack it.
     Levelling(RaiseMax),
+}
+
+impl Opening {
+    /// What is true of it between two steps of its recovery coordinator, which has these events to note.
+    pub(super) fn check(&self, pending: &[Event]) -> Result<(), String> {
+        let is_level = matches!(self.stage, Stage::Levelling(_));
+        ensure(pending.is_empty() == is_level, || {
+            format!("an epoch is opened after its events, and levelled without: {pending:?}")
+        })?;
+        let Stage::Keeping(words, work) = &self.stage else {
+            return Ok(());
+        };
+        ensure(!words.is_empty(), || {
+            "who keeps slots has a term to write".to_owned()
+        })?;
+        work.check()
+    }
 }
 
 /// Threads with what a look has found of their places.

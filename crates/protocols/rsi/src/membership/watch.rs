@@ -45,6 +45,10 @@ impl RecoveryCoordinator {
             self.watches.len(),
             "an owner that nobody watches would never lapse"
         );
+        assert_eq!(
+            asked, self.recent,
+            "the look that is answered is the one under way"
+        );
         let chairs = look.chairs.iter().zip(&mut self.watches);
         let judge = |(chair, watch): (&SlotWords, &mut Watch)| {
             let found = (chair.client_slot.word(), chair.beat);

@@ -116,6 +116,12 @@ impl<C: Carrier> Client<C> {
             self.session.thread(),
             "a client goes on as its own thread"
         );
+        assert!(
+            session.holder() >= self.session.holder(),
+            "no number of a thread is used twice: {} after {}",
+            session.holder(),
+            self.session.holder()
+        );
         self.carrier = carrier;
         self.session = session;
         self.session.saw(&self.bound.snapshot);

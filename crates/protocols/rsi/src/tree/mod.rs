@@ -76,7 +76,12 @@ impl Tree {
         if key > 0 || value < least {
             return Err(TreeError { least, key, value });
         }
-        Ok(Self { root, layout })
+        let tree = Self { root, layout };
+        assert!(
+            tree.key_max() >= Self::KEY_LEAST,
+            "the longest key and the space of a node agree"
+        );
+        Ok(tree)
     }
 
     /// Bytes of the longest key that it takes.

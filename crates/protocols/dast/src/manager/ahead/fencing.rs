@@ -73,6 +73,11 @@ impl Fencing {
         self.epoch
     }
 
+    /// The attempt that goes on, if one does.
+    pub(super) fn current(&self) -> Option<&Attempt> {
+        self.attempt.as_ref()
+    }
+
     /// Up to where a stream is followed, by a promise that is not agreed on.
     pub(super) fn freezing(&self, region: RegionId) -> Option<Timestamp> {
         self.freezing.get(&region).copied()
