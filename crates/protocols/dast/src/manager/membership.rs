@@ -50,9 +50,7 @@ impl Changing {
     pub(super) fn position(&self) -> Timestamp {
         self.position
     }
-}
 
-impl Changing {
     /// What is true of changes at this tick, when so many evictions wait for agreement.
     pub(super) fn check(&self, ticks: u64, evictions: usize) -> Result<(), String> {
         ensure(!self.evicting || evictions > 0, || {
