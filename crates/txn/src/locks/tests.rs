@@ -217,26 +217,26 @@ fn a_lock_that_is_waited_for_is_not_packed() {
 }
 
 #[test]
-fn a_million_locks_take_few_bytes() {
+fn many_locks_take_few_bytes() {
     let table = LockTable::default();
     let row = |row: u64| -> LockKey {
         let table = [1, 0, 0, 0, 7, 0, 0, 0, 0];
         [&table[..], &row.to_be_bytes()].concat().into()
     };
     for part in 0..20 {
-        let keys: Vec<LockKey> = (0..50_000).map(|at| row(at * 20 + part)).collect();
+        let keys: Vec<LockKey> = (0..10_000).map(|at| row(at * 20 + part)).collect();
         for key in &keys {
             assert!(table.try_acquire(A, key, Strength::Exclusive));
         }
         assert!(table.pack(A, keys).is_empty());
     }
-    assert_eq!(table.len(), 1_000_000);
+    assert_eq!(table.len(), 200_000);
     assert!(
-        table.packed_bytes() < 8 << 20,
+        table.packed_bytes() < 8 * 200_000,
         "{} bytes",
         table.packed_bytes()
     );
-    assert!(!table.try_acquire(B, &row(777_777), Strength::Shared));
+    assert!(!table.try_acquire(B, &row(177_777), Strength::Shared));
     table.release_packed(A);
     assert!(table.is_empty());
 }

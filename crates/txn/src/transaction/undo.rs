@@ -33,6 +33,9 @@ const VALUE: u8 = 2;
 /// A buffered write; `None` deletes.
 pub(super) type Write = Option<Box<[u8]>>;
 
+/// A write that is looked at.
+pub(super) type WriteRef<'a> = Option<&'a [u8]>;
+
 /// A key, and what was written there before.
 type Replaced = (Box<[u8]>, Option<Write>);
 
@@ -63,14 +66,14 @@ impl UndoLog {
         packed.sum::<usize>() + self.tail.capacity()
     }
 
-    pub(super) fn push(&mut self, key: &[u8], replaced: Option<Option<&[u8]>>) {
+    pub(super) fn push(&mut self, key: &[u8], replaced: Option<WriteRef<'_>>) {
         self.push_to_tail(key, replaced);
         if self.tail.len() >= TAIL_BYTES_MAX && self.tail_entries > 1 {
             self.pack();
         }
     }
 
-    fn push_to_tail(&mut self, key: &[u8], replaced: Option<Option<&[u8]>>) {
+    fn push_to_tail(&mut self, key: &[u8], replaced: Option<WriteRef<'_>>) {
         let (kind, value) = parts(replaced);
         self.tail.extend_from_slice(key);
         self.tail.extend_from_slice(value);
@@ -186,7 +189,7 @@ impl UndoLog {
 }
 
 /// Kind and value of what was replaced.
-fn parts(replaced: Option<Option<&[u8]>>) -> (u8, &[u8]) {
+fn parts(replaced: Option<WriteRef<'_>>) -> (u8, &[u8]) {
     match replaced {
         None => (NOTHING, &[]),
         Some(None) => (DELETED, &[]),

@@ -54,6 +54,7 @@ fn filled() -> Subject {
         .engine()
         .write(&WriteBatch { writes }, Durability::Sync);
     written.unwrap();
+    subject.engine().flush().unwrap();
     subject
 }
 

@@ -6,8 +6,10 @@ use proptest::prelude::*;
 
 use super::*;
 
+type Write = Option<Vec<u8>>;
+
 /// `None`: nothing is written.
-type Map = BTreeMap<Vec<u8>, Option<Option<Vec<u8>>>>;
+type Map = BTreeMap<Vec<u8>, Option<Write>>;
 
 fn held(value: Option<&Option<Vec<u8>>>) -> Held<'_> {
     value.map_or(Held::Nothing, |write| Held::Write(write.as_deref()))
