@@ -7,6 +7,7 @@ use crate::error::StorageError;
 use crate::log::Unsynced;
 use crate::model::{Direction, Durability, KeyRange, Rows, Version, Versioned, WriteBatch};
 use crate::search::{FileSearch, Judge, KeyPrefixes};
+use crate::sorted::{SortedWrites, to_batch};
 
 /// One row of a cursor, borrowed until the next call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +120,19 @@ pub trait Engine: Send + Sync + 'static {
     /// As [`Engine::append`], which leave `batch` as it was.
     fn append_latest(&self, batch: &mut WriteBatch) -> Result<Appended, StorageError> {
         self.append(batch)
+    }
+
+    /// As [`Engine::append`], for many writes of one version, which the engine does not list: it takes
+    /// memory for them as for many small batches. It may wait for the disk meanwhile.
+    ///
+    /// # Errors
+    /// As [`Engine::append`]. Any other error: whether they survive is not known.
+    fn append_sorted(
+        &self,
+        version: Version,
+        writes: &dyn SortedWrites,
+    ) -> Result<Appended, StorageError> {
+        self.append(&to_batch(version, writes))
     }
 
     /// Waits until a batch, and all appended before it, are on disk. Several may wait at a time,

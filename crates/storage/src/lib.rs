@@ -23,6 +23,7 @@ mod model;
 pub mod physical;
 pub mod rocks;
 mod search;
+mod sorted;
 
 pub use dead_rows::{DeadRows, DroppedPrefix, ExpiredRows, ExpiryOf};
 pub use engine::{Appended, Cursor, CursorEntry, Engine};
@@ -31,3 +32,4 @@ pub use memory::MemoryEngine;
 pub use model::{Direction, Durability, KeyRange, Rows, Version, Versioned, WriteBatch};
 pub use rocks::{DamagedFile, Options, RocksEngine, Versions};
 pub use search::{FileSearch, Judge, KeyPrefixes, SearchedFiles, StoredVersion};
+pub use sorted::{SortedWrites, to_batch};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use manxdb_storage::{Direction, FileSearch, Judge, KeyPrefixes, KeyRange, Version};
+use manxdb_storage::{Direction, FileSearch, Judge, KeyPrefixes, KeyRange, SortedWrites, Version};
 
 use crate::error::TxnError;
 use crate::locks::LockTable;
@@ -73,6 +73,16 @@ pub trait CommitPath: Send + Sync + 'static {
 
     /// Validates and applies an intent; the version is its place in the commit order.
     fn submit(&self, intent: Intent) -> Reply<Result<Version, TxnError>>;
+
+    /// As [`CommitPath::submit`] of an intent whose writes are `writes` instead, so many that nobody
+    /// lists them unless the path must.
+    fn submit_sorted(
+        &self,
+        intent: Intent,
+        writes: Box<dyn SortedWrites>,
+    ) -> Reply<Result<Version, TxnError>> {
+        self.submit(intent_of(intent, writes.as_ref()))
+    }
 
     /// Whether a commit after `since` wrote a key of `range`. May err towards `true`.
     fn changed_since(&self, range: &KeyRange, since: Version) -> Reply<Result<bool, TxnError>>;
@@ -145,6 +155,16 @@ pub trait CommitPath: Send + Sync + 'static {
     fn others(&self) -> Option<&dyn Others> {
         None
     }
+}
+
+/// `intent` with its writes in a list.
+pub(crate) fn intent_of(mut intent: Intent, writes: &dyn SortedWrites) -> Intent {
+    assert!(intent.writes.is_empty(), "an intent has its writes once");
+    let mut list = Vec::with_capacity(writes.len());
+    writes.each(&mut |key, value| list.push((key.to_vec(), value.map(<[u8]>::to_vec))));
+    assert_eq!(list.len(), writes.len(), "each write is shown once");
+    intent.writes = list;
+    intent
 }
 
 /// A write with its place in the commit order; `None` deletes.

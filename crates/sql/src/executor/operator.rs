@@ -24,7 +24,7 @@ use super::view::{Before, ViewOp, ViewRowsOp};
 use super::window::WindowOp;
 use crate::error::SqlResult;
 use crate::plan::Expr;
-use crate::plan::physical::{JoinKind, Node, SetOp};
+use crate::plan::physical::{JoinKind, Node};
 use crate::types::{Row, Value};
 
 /// Rows between two looks at KILL and time-outs.
@@ -232,10 +232,10 @@ fn build_plain<'p>(node: &'p Node, making: Making) -> BoxedOperator<'p> {
         Node::SetOperation(operation) => {
             let (left, right) = (input(&operation.left), input(&operation.right));
             let rows = Box::new(SetOperationOp::new(operation, left, right));
-            if operation.op == SetOp::Union && !operation.all {
-                Box::new(Distinct::new(rows, &operation.collations, false))
-            } else {
+            if operation.all {
                 rows
+            } else {
+                Box::new(Distinct::new(rows, &operation.collations, false))
             }
         }
         Node::Recursive(recursive) => Box::new(RecursiveOp::new(

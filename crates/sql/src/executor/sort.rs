@@ -43,6 +43,13 @@ impl<'p> Sort<'p> {
         }
     }
 
+    /// Lets go of all rows.
+    pub fn forget(&mut self, run: &Run<'_>) {
+        self.sorted = Vec::new().into_iter();
+        self.runs.clear();
+        run.memory.release(std::mem::take(&mut self.charged));
+    }
+
     /// Writes a sorted run to a file, if there may be one; whether it did.
     fn spill(&mut self, run: &Run<'_>, rows: &mut Vec<Headed>) -> SqlResult<bool> {
         if rows.is_empty() {
@@ -98,10 +105,8 @@ impl<'p> Sort<'p> {
 impl Operator for Sort<'_> {
     fn open(&mut self, run: &Run<'_>, base: &[Value]) -> SqlResult<()> {
         let wanted = self.wanted(run)?;
-        self.sorted = Vec::new().into_iter();
-        self.runs.clear();
+        self.forget(run);
         self.left = wanted;
-        run.memory.release(std::mem::take(&mut self.charged));
         if wanted == 0 {
             return Ok(());
         }

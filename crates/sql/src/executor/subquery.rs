@@ -8,6 +8,7 @@ use manxdb_txn::{Transaction, Waiter};
 
 use super::memory::{Memory, row_bytes};
 use super::operator::{Demand, Run};
+use super::spill::SpillSpace;
 use super::{Reading, pull};
 use crate::catalog::VirtualTables;
 use crate::error::{SqlError, SqlResult};
@@ -26,6 +27,8 @@ pub struct SubqueryRunner<'a> {
     virtual_tables: &'a dyn VirtualTables,
     waiter: &'a dyn Waiter,
     memory_limit: usize,
+    /// Where sorts and joins of subqueries put what is more.
+    spill: Option<&'a dyn SpillSpace>,
     /// Rows of uncorrelated subqueries, by the address of their plan, which outlives the run.
     answers: RefCell<HashMap<usize, Answer>>,
     /// The same as sets, for IN.
@@ -49,12 +52,14 @@ impl<'a> SubqueryRunner<'a> {
         virtual_tables: &'a dyn VirtualTables,
         waiter: &'a dyn Waiter,
         memory_limit: usize,
+        spill: Option<&'a dyn SpillSpace>,
     ) -> Self {
         Self {
             txn,
             virtual_tables,
             waiter,
             memory_limit,
+            spill,
             answers: RefCell::default(),
             sets: RefCell::default(),
             memory: Memory::new(memory_limit),
@@ -76,7 +81,7 @@ impl<'a> SubqueryRunner<'a> {
             waiter: self.waiter,
             eval,
             memory_limit: self.memory_limit,
-            spill: None,
+            spill: self.spill,
         };
         let run = Run::new(&reading, outer, plan.read_mode, None);
         // EXISTS, IN and scalar subqueries stop once they know.

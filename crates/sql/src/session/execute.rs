@@ -255,7 +255,8 @@ impl Session {
         let tables = SessionTables::new(&self.state, shown);
         let waiter = self.state.waiter.as_ref();
         let memory = instance.options.statement_memory_bytes;
-        let subqueries = SubqueryRunner::new(txn, &tables, waiter, memory);
+        let spill = instance.host.spill_space();
+        let subqueries = SubqueryRunner::new(txn, &tables, waiter, memory, spill);
         let clock = || instance.host.wall_micros();
         let eval = EvalContext {
             params,
@@ -281,7 +282,7 @@ impl Session {
             waiter,
             eval: &eval,
             memory_limit: memory,
-            spill: instance.host.spill_space(),
+            spill,
             sequences: instance.store.sequences(),
             foreign_key_checks: settings.foreign_key_checks && !self.is_forgetting,
             unique_checks: settings.unique_checks,

@@ -19,6 +19,7 @@
 
 mod disk;
 mod lanes;
+mod pieces;
 #[cfg(test)]
 mod power;
 mod record;
@@ -212,15 +213,23 @@ impl CommitLog {
     /// something, now or before: then it takes nothing more until it is opened again.
     /// [`StorageError::Engine`] for a batch of 4 GiB.
     pub fn prepare(&mut self, batch: &WriteBatch) -> Result<LogPosition, StorageError> {
-        if let Some(reason) = &self.broken {
-            return Err(StorageError::ReadOnly(format!(
+        self.check_usable()?;
+        record::encode(batch, &mut self.pending).ok_or_else(too_long)?;
+        self.make_room(self.pending.len())
+    }
+
+    fn check_usable(&self) -> Result<(), StorageError> {
+        let stopped = |reason: &String| {
+            StorageError::ReadOnly(format!(
                 "writes stopped, restart when this is mended: {reason}"
-            )));
-        }
-        record::encode(batch, &mut self.pending).ok_or_else(|| {
-            StorageError::Engine("a batch of 4 GiB or more cannot be logged".to_owned())
-        })?;
-        let size = self.pending.len().next_multiple_of(record::ALIGNMENT);
+            ))
+        };
+        self.broken.as_ref().map(stopped).map_or(Ok(()), Err)
+    }
+
+    /// Finds room for a record of so many bytes; where the log will end with it.
+    fn make_room(&mut self, bytes: usize) -> Result<LogPosition, StorageError> {
+        let size = bytes.next_multiple_of(record::ALIGNMENT);
         let is_fitting = |active: &Segment| active.has_room(size);
         if !self.active.as_ref().is_some_and(is_fitting) {
             self.roll_over(size as u64)?;
@@ -451,6 +460,10 @@ impl CommitLog {
         renamed.map_err(|error| io_error(context, error))?;
         Ok(segment)
     }
+}
+
+fn too_long() -> StorageError {
+    StorageError::Engine("a batch of 4 GiB or more cannot be logged".to_owned())
 }
 
 /// Makes an empty log in `directory` for a copy of a store whose sorted files hold everything.

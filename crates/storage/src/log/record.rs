@@ -22,7 +22,8 @@ pub const HEADER_BYTES: usize = 16;
 /// Records begin at multiples of this.
 pub const ALIGNMENT: usize = 8;
 
-const MAGIC: [u8; 4] = *b"MXR1";
+/// What a record begins with.
+pub const MAGIC: [u8; 4] = *b"MXR1";
 /// Length that stands for a deleted key.
 const DELETED: u32 = u32::MAX;
 /// Of a write, its version and the lengths of its key and value.
@@ -54,17 +55,7 @@ pub fn encode(batch: &WriteBatch, out: &mut Vec<u8>) -> Option<()> {
     out.clear();
     out.extend_from_slice(&[0; HEADER_BYTES]);
     for (version, key, value) in &batch.writes {
-        out.extend_from_slice(&version.0.to_le_bytes());
-        out.extend_from_slice(&u32::try_from(key.len()).ok()?.to_le_bytes());
-        let value_length = match value {
-            None => DELETED,
-            Some(value) => u32::try_from(value.len())
-                .ok()
-                .filter(|length| *length != DELETED)?,
-        };
-        out.extend_from_slice(&value_length.to_le_bytes());
-        out.extend_from_slice(key);
-        out.extend_from_slice(value.as_deref().unwrap_or_default());
+        put_write(*version, key, value.as_deref(), out)?;
     }
     u32::try_from(out.len()).ok()?;
     assert!(
@@ -76,6 +67,40 @@ pub fn encode(batch: &WriteBatch, out: &mut Vec<u8>) -> Option<()> {
         "a batch is replayed as it was logged"
     );
     Some(())
+}
+
+/// Appends one write to a payload; `None` when its key or value is too long for its length field.
+pub fn put_write(
+    version: Version,
+    key: &[u8],
+    value: Option<&[u8]>,
+    out: &mut Vec<u8>,
+) -> Option<()> {
+    let (key_length, value_length) = lengths(key, value)?;
+    out.extend_from_slice(&version.0.to_le_bytes());
+    out.extend_from_slice(&key_length.to_le_bytes());
+    out.extend_from_slice(&value_length.to_le_bytes());
+    out.extend_from_slice(key);
+    out.extend_from_slice(value.unwrap_or_default());
+    Some(())
+}
+
+/// Bytes that [`put_write`] appends.
+pub fn write_bytes(key: &[u8], value: Option<&[u8]>) -> Option<u64> {
+    let (key_length, _) = lengths(key, value)?;
+    let value_bytes = value.map_or(0, <[u8]>::len) as u64;
+    Some(WRITE_BYTES as u64 + u64::from(key_length) + value_bytes)
+}
+
+/// Length fields of a write.
+fn lengths(key: &[u8], value: Option<&[u8]>) -> Option<(u32, u32)> {
+    let value_length = match value {
+        None => DELETED,
+        Some(value) => u32::try_from(value.len())
+            .ok()
+            .filter(|length| *length != DELETED)?,
+    };
+    Some((u32::try_from(key.len()).ok()?, value_length))
 }
 
 /// Completes the record that [`encode`] began, for `place`.
@@ -190,7 +215,8 @@ fn checksum(place: LogPosition, length: [u8; 4], synced_to: [u8; 4], payload: &[
     hasher.finalize()
 }
 
-fn begun(place: LogPosition, length: [u8; 4], synced_to: [u8; 4]) -> crc32fast::Hasher {
+/// CRC-32 of all that comes before a payload.
+pub fn begun(place: LogPosition, length: [u8; 4], synced_to: [u8; 4]) -> crc32fast::Hasher {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&place.segment.to_le_bytes());
     hasher.update(&place.offset.to_le_bytes());

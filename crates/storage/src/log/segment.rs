@@ -16,10 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::lanes::{Lanes, Unsynced, unknown};
+use super::pieces::Pieces;
 use super::record::{self, ALIGNMENT, LogPosition};
 use super::{Counters, disk};
 use crate::error::StorageError;
 use crate::files::io_error;
+use crate::model::Version;
+use crate::sorted::SortedWrites;
 
 /// Where records begin.
 pub const HEADER_BYTES: u64 = 64;
@@ -187,6 +190,31 @@ impl Segment {
         assert!(
             self.end.is_multiple_of(ALIGNMENT as u64),
             "records begin at multiples"
+        );
+        self.lanes.written(self.end);
+        Ok(())
+    }
+
+    /// Adds the record of `writes` at `version`, whose payload takes so many bytes, in pieces; it is in
+    /// the operating system then.
+    ///
+    /// # Errors
+    /// As [`Segment::append`].
+    pub fn append_sorted(
+        &mut self,
+        version: Version,
+        writes: &dyn SortedWrites,
+        payload_bytes: u32,
+    ) -> Result<(), StorageError> {
+        let (place, synced_to) = (self.end(), self.lanes.synced_to());
+        let pieces = Pieces::begin(&self.file, &self.path, place, synced_to, payload_bytes);
+        let size = pieces
+            .write(version, writes)
+            .map_err(|error| unknown("write", &self.path, error))?;
+        self.end += size;
+        assert!(
+            self.end <= self.length && self.end.is_multiple_of(ALIGNMENT as u64),
+            "a record ends inside its segment, where another may begin"
         );
         self.lanes.written(self.end);
         Ok(())

@@ -11,9 +11,10 @@ use crate::model::{Version, WriteBatch};
 
 /// A batch that is in the log and not in a memtable.
 pub(super) struct Logged {
-    end: LogPosition,
-    unsynced: Unsynced,
-    bytes: usize,
+    pub(super) end: LogPosition,
+    pub(super) unsynced: Unsynced,
+    /// Of keys and values.
+    pub(super) bytes: usize,
 }
 
 impl RocksEngine {

@@ -33,10 +33,13 @@ fn copy_into(engine: &RocksEngine, directory: &Path) -> Result<(), StorageError>
             format::FILE_NAME
         ))
     })?;
+    // A copy has no log that would complete a part of a batch.
+    let in_parts = engine.in_parts.lock();
     engine.flush()?;
     Checkpoint::new(&engine.store.db)
         .and_then(|checkpoint| checkpoint.create_checkpoint(directory.join(DATA_FOLDER)))
         .map_err(|error| error::map(&context, &error))?;
+    drop(in_parts);
     let held = engine.writer.lock().end();
     let files = Progress::read(&engine.store.db, ReadTier::Persisted)?;
     assert!(

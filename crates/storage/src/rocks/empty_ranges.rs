@@ -25,6 +25,7 @@ use manxdb_core::check::{deep, ensure};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::model::{Version, WriteBatch};
+use crate::sorted::SortedWrites;
 
 /// Deletes in a row after which a scan asks for a noted range, and after which a range is worth
 /// noting.
@@ -278,6 +279,20 @@ impl EmptyRanges {
                 state.put(key);
             }
         }
+        state.assert_whole();
+    }
+
+    /// As [`EmptyRanges::written`] of many writes.
+    pub fn written_sorted(&self, writes: &dyn SortedWrites) {
+        let mut state = self.state();
+        if state.noted.is_empty() && state.looks.is_empty() {
+            return;
+        }
+        writes.each(&mut |key, value| {
+            if value.is_some() {
+                state.put(key);
+            }
+        });
         state.assert_whole();
     }
 

@@ -103,6 +103,22 @@ impl Flusher {
         }
     }
 
+    /// As [`Flusher::has_room`], but while flushes succeed only when none is under way: for who fills
+    /// one memtable after the other.
+    ///
+    /// # Errors
+    /// As [`Flusher::has_room`].
+    pub fn has_caught_up(&self) -> Result<Result<(), String>, StorageError> {
+        let room = self.has_room()?;
+        if room.is_err() || self.store.layers().frozen.is_empty() {
+            return Ok(room);
+        }
+        match &self.desk.state.lock().failure {
+            None => Ok(Err("memtables are being written out".to_owned())),
+            Some(_) => Ok(Ok(())),
+        }
+    }
+
     /// Waits a moment, or until a flush ended.
     pub fn wait(&self, moment: Duration) {
         self.desk

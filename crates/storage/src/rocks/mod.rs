@@ -7,6 +7,7 @@
 //! ```text
 //! open     RocksDB's files, then the log behind them    open
 //! append   writer: room → log → active memtable         store, crate::memtable
+//! large    the same, over several memtables             in_parts
 //! freeze   a full memtable waits, a new one takes over  store
 //! flush    the oldest one becomes a sorted file         flusher, flush
 //! read     active, frozen, files: the first that knows  store, point, merge, cursor, many
@@ -30,6 +31,7 @@ mod error;
 mod filter;
 mod flush;
 mod flusher;
+mod in_parts;
 mod many;
 mod merge;
 mod open;
@@ -62,6 +64,7 @@ use crate::log;
 use crate::memtable::Memtable;
 use crate::model::{Direction, KeyRange, Rows, Version, Versioned, WriteBatch};
 use crate::search::{FileSearch, Judge, KeyPrefixes};
+use crate::sorted::SortedWrites;
 use flusher::Flusher;
 pub use options::Options;
 pub use quarantine::DamagedFile;
@@ -83,6 +86,9 @@ pub struct RocksEngine {
     // Dropped before `store`, whose lock keeps other processes away from the log too: fields drop
     // in the order they are declared.
     writer: Mutex<Writer>,
+    /// Held while sorted files may have a part of a batch: whoever copies them takes it, before the
+    /// writer.
+    in_parts: Mutex<()>,
     /// Who has compactions done remotely; lets go of `store` first.
     store_service: Option<StoreService>,
     store: Arc<Store>,
@@ -253,6 +259,14 @@ impl Engine for RocksEngine {
         let logged = self.log(&mut writer, batch)?;
         let latest = self.store.apply_latest(batch);
         Ok(self.applied(&mut writer, logged, latest))
+    }
+
+    fn append_sorted(
+        &self,
+        version: Version,
+        writes: &dyn SortedWrites,
+    ) -> Result<Appended, StorageError> {
+        self.append_in_parts(version, writes)
     }
 
     fn sync(&self, appended: &Appended) -> Result<(), StorageError> {

@@ -103,6 +103,7 @@ impl RocksEngine {
             flusher,
             log_counters: writer.log_counters(),
             writer: Mutex::new(writer),
+            in_parts: Mutex::new(()),
             store_service,
             store,
             dead,

@@ -3,6 +3,8 @@
 //! A folder where the flusher wants to make its file keeps it from doing so: memtables then wait,
 //! as on a disk that is full.
 
+mod in_parts;
+
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -4,6 +4,7 @@
 //! nothing has happened yet. Then it is logged, then put into the active memtable, which cannot
 //! fail. Nobody sees it there before the commit path publishes its version.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use crate::error::StorageError;
 use crate::log::{CommitLog, Counters, LogPosition, Unsynced};
 use crate::memtable::Memtable;
 use crate::model::{Version, WriteBatch};
+use crate::sorted::SortedWrites;
 
 /// Log behind the start of a memtable at which it is written out however little is in it, as a
 /// multiple of the size of a full one: rows that are written again and again fill no memtable, but
@@ -104,8 +106,12 @@ impl Filling {
     /// Whether `active` takes no further batch.
     pub fn is_full(&self, active: &Memtable) -> bool {
         let log_bytes_max = LOG_FACTOR * self.limits.memtable_bytes as u64;
+        self.is_full_of_bytes(active) || (!active.is_empty() && self.log_bytes() >= log_bytes_max)
+    }
+
+    /// Whether `active` takes as much memory as it may.
+    pub fn is_full_of_bytes(&self, active: &Memtable) -> bool {
         active.bytes() >= self.limits.memtable_bytes
-            || (!active.is_empty() && self.log_bytes() >= log_bytes_max)
     }
 
     /// Log since the memtable was begun, roughly: segments may be longer than usual.
@@ -159,6 +165,23 @@ impl Writer {
     /// write is taken until then.
     pub fn append(&mut self) -> Result<Unsynced, StorageError> {
         self.log.append()
+    }
+
+    /// Logs one record of `writes` at `version`; where it stands, and what to wait for.
+    ///
+    /// # Errors
+    /// As [`CommitLog::append_sorted`].
+    pub fn append_sorted(
+        &mut self,
+        version: Version,
+        writes: &dyn SortedWrites,
+    ) -> Result<(Range<LogPosition>, Unsynced), StorageError> {
+        let (place, unsynced) = self.log.append_sorted(version, writes)?;
+        assert!(
+            self.filling.progress.applied <= Some(place.start),
+            "a batch is logged behind all that the memtables hold"
+        );
+        Ok((place, unsynced))
     }
 
     /// Takes nothing more, because a wait for a batch failed.

@@ -7,14 +7,17 @@
 //! | type | what it holds |
 //! |---|---|
 //! | [`KeyRun`] | sorted keys with a version each, packed |
+//! | `WriteRun` | sorted keys with what a transaction writes there, packed |
 //! | [`ReadPoints`] | the keys a transaction read: a few as they are, many as runs |
 //! | [`neighbours`] | ranges that cover keys, for when even runs take too much |
 
 pub(crate) mod neighbours;
 mod points;
 mod run;
+mod write_run;
 
 pub use neighbours::NEIGHBOURS_SHARE_BYTES;
 pub use points::ReadPoints;
 pub use run::KeyRun;
-pub(crate) use run::RunBuilder;
+pub(crate) use run::{RunBuilder, as_length as length_of, get_number, put_number, shared_bytes};
+pub(crate) use write_run::{Held, WriteRun, WriteRunBuilder};

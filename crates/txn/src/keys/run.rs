@@ -376,7 +376,7 @@ pub(crate) fn shared_bytes(one: &[u8], two: &[u8]) -> usize {
 }
 
 #[allow(clippy::cast_possible_truncation)] // seven bits
-fn put_number(out: &mut Vec<u8>, mut number: u64) {
+pub(crate) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -385,7 +385,7 @@ fn put_number(out: &mut Vec<u8>, mut number: u64) {
 }
 
 /// The number that [`put_number`] wrote at `at`, which moves behind it.
-fn get_number(bytes: &[u8], at: &mut usize) -> u64 {
+pub(crate) fn get_number(bytes: &[u8], at: &mut usize) -> u64 {
     let (mut number, mut shift) = (0, 0);
     loop {
         let byte = bytes[*at];
@@ -399,7 +399,7 @@ fn get_number(bytes: &[u8], at: &mut usize) -> u64 {
 }
 
 #[allow(clippy::cast_possible_truncation)] // it was a length in this process
-fn as_length(number: u64) -> usize {
+pub(crate) fn as_length(number: u64) -> usize {
     number as usize
 }
 

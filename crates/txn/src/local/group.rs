@@ -13,7 +13,6 @@ use manxdb_storage::Version;
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::TxnError;
-use crate::model::Intent;
 
 /// How a commit ended.
 pub type Verdict = Result<Version, TxnError>;
@@ -30,22 +29,44 @@ const _: () = assert!(
     "somebody may lead, and takes somebody along"
 );
 
-/// The line of committers.
-#[derive(Default)]
-pub(super) struct GroupQueue {
-    line: Mutex<Line>,
+/// What a committer stands in line with.
+pub(super) trait Grouped {
+    /// Bytes of keys and values.
+    fn size_bytes(&self) -> usize;
+
+    /// Whether it is a group by itself.
+    fn stands_alone(&self) -> bool {
+        false
+    }
 }
 
-#[derive(Default)]
-struct Line {
-    waiting: VecDeque<Committer>,
+/// The line of committers.
+pub(super) struct GroupQueue<I> {
+    line: Mutex<Line<I>>,
+}
+
+impl<I> Default for GroupQueue<I> {
+    fn default() -> Self {
+        let line = Line {
+            waiting: VecDeque::new(),
+            is_led: false,
+            groups: 0,
+        };
+        Self {
+            line: Mutex::new(line),
+        }
+    }
+}
+
+struct Line<I> {
+    waiting: VecDeque<Committer<I>>,
     /// Somebody has the lead: its group is not staged yet.
     is_led: bool,
     /// Groups that are not finished, the one being staged among them.
     groups: usize,
 }
 
-impl Line {
+impl<I> Line<I> {
     /// Takes the lead if it is free, for whoever stands first.
     fn take_lead(&mut self) -> bool {
         let is_free = !self.is_led && self.groups < GROUPS_MAX;
@@ -67,8 +88,8 @@ impl Line {
     }
 }
 
-struct Committer {
-    intent: Intent,
+struct Committer<I> {
+    intent: I,
     waiter: Arc<Waiter>,
 }
 
@@ -115,8 +136,8 @@ impl Waiter {
 
 /// Whatever happens to a leader, its followers hear of it and somebody leads after it: without
 /// this a panic in one session would stop every later commit.
-struct Lead<'a> {
-    queue: &'a GroupQueue,
+struct Lead<'a, I> {
+    queue: &'a GroupQueue<I>,
     stage: Stage,
     /// Those of the group that have no verdict yet.
     followers: VecDeque<Arc<Waiter>>,
@@ -133,7 +154,7 @@ fn left_out() -> TxnError {
     TxnError::Unknown("the session that committed for this one failed".into())
 }
 
-impl Lead<'_> {
+impl<I> Lead<'_, I> {
     /// The next group may be staged.
     fn staged(&mut self) {
         assert!(self.stage == Stage::Staging, "a group is staged once");
@@ -156,7 +177,7 @@ impl Lead<'_> {
         }
     }
 
-    fn pass(&self, change: impl FnOnce(&mut Line)) {
+    fn pass(&self, change: impl FnOnce(&mut Line<I>)) {
         let next = {
             let mut line = self.queue.line.lock();
             change(&mut line);
@@ -168,7 +189,7 @@ impl Lead<'_> {
     }
 }
 
-impl Drop for Lead<'_> {
+impl<I> Drop for Lead<'_, I> {
     fn drop(&mut self) {
         self.over();
         for follower in self.followers.drain(..) {
@@ -177,14 +198,14 @@ impl Drop for Lead<'_> {
     }
 }
 
-impl GroupQueue {
+impl<I: Grouped> GroupQueue<I> {
     /// Commits `intent` in a group. `stage` gets the intents of a group in commit order and never
     /// runs twice at a time; `finish` gets what it made, beside other groups' `finish` and the
     /// next group's `stage`, and answers as many verdicts in the same order.
     pub(super) fn submit<Staged>(
         &self,
-        intent: Intent,
-        stage: impl FnOnce(Vec<Intent>) -> Staged,
+        intent: I,
+        stage: impl FnOnce(Vec<I>) -> Staged,
         finish: impl FnOnce(Staged) -> Vec<Verdict>,
     ) -> Verdict {
         let waiter = Arc::new(Waiter::default());
@@ -232,7 +253,7 @@ impl GroupQueue {
     }
 
     /// Joins the line; whether the lead is the newcomer's, which then stands first.
-    fn line_up(&self, intent: Intent, waiter: &Arc<Waiter>) -> bool {
+    fn line_up(&self, intent: I, waiter: &Arc<Waiter>) -> bool {
         let mut line = self.line.lock();
         // Nobody stands in line while the lead is free: whoever freed it called the first.
         let leads = line.take_lead();
@@ -245,17 +266,27 @@ impl GroupQueue {
     }
 
     /// The head of the line, which is the leader itself, and whoever fits behind it.
-    fn take_group(&self, waiters: &mut VecDeque<Arc<Waiter>>) -> Vec<Intent> {
+    fn take_group(&self, waiters: &mut VecDeque<Arc<Waiter>>) -> Vec<I> {
         let mut line = self.line.lock();
-        let (mut intents, mut bytes) = (Vec::new(), 0);
+        let (mut intents, mut bytes) = (Vec::<I>::new(), 0);
         while bytes < GROUP_BYTES_MAX {
+            let is_apart = |next: &Committer<I>| {
+                next.intent.stands_alone() || intents.first().is_some_and(I::stands_alone)
+            };
+            if !intents.is_empty() && line.waiting.front().is_some_and(is_apart) {
+                break;
+            }
             let Some(committer) = line.waiting.pop_front() else {
                 break;
             };
-            bytes += size_bytes(&committer.intent);
+            bytes += committer.intent.size_bytes();
             intents.push(committer.intent);
             waiters.push_back(committer.waiter);
         }
+        assert!(
+            intents.len() == 1 || !intents.iter().any(I::stands_alone),
+            "who is a group by itself shares none"
+        );
         assert!(!intents.is_empty(), "whoever has the lead stands in line");
         assert_eq!(
             intents.len(),
@@ -266,16 +297,10 @@ impl GroupQueue {
     }
 }
 
-fn size_bytes(intent: &Intent) -> usize {
-    let value_bytes = |value: &Option<Vec<u8>>| value.as_ref().map_or(0, Vec::len);
-    let write_bytes = |(key, value): &(Vec<u8>, Option<Vec<u8>>)| key.len() + value_bytes(value);
-    intent.writes.iter().map(write_bytes).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{IsolationLevel, ReadSet, TxnId};
+    use crate::model::{Intent, IsolationLevel, ReadSet, TxnId};
     use manxdb_storage::Durability;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -292,7 +317,7 @@ mod tests {
 
     /// A leader whose staging waits until `followers` have lined up, and then does `stage`.
     fn lead(
-        queue: &GroupQueue,
+        queue: &GroupQueue<Intent>,
         leading: &AtomicBool,
         followers: usize,
         stage: impl FnOnce(Vec<Intent>) -> Vec<Verdict>,
@@ -301,7 +326,7 @@ mod tests {
     }
 
     fn lead_with(
-        queue: &GroupQueue,
+        queue: &GroupQueue<Intent>,
         leading: &AtomicBool,
         followers: usize,
         stage: impl FnOnce(Vec<Intent>) -> Vec<Verdict>,
@@ -322,7 +347,7 @@ mod tests {
         }
     }
 
-    fn wait_for_line(queue: &GroupQueue, length: usize) {
+    fn wait_for_line(queue: &GroupQueue<Intent>, length: usize) {
         while queue.line.lock().waiting.len() < length {
             std::thread::yield_now();
         }
@@ -337,7 +362,7 @@ mod tests {
         verdicts
     }
 
-    fn assert_idle(queue: &GroupQueue) {
+    fn assert_idle(queue: &GroupQueue<Intent>) {
         let line = queue.line.lock();
         assert!(!line.is_led && line.groups == 0 && line.waiting.is_empty());
     }

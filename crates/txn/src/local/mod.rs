@@ -16,6 +16,7 @@
 mod confirmed;
 mod early_release;
 mod group;
+mod large;
 mod pins;
 mod recent;
 mod rows;
@@ -26,13 +27,14 @@ use std::sync::{Arc, OnceLock};
 
 use manxdb_storage::{
     Appended, Direction, Durability, Engine, FileSearch, Judge, KeyPrefixes, KeyRange,
-    StorageError, Version, WriteBatch,
+    SortedWrites, StorageError, Version, WriteBatch,
 };
 use parking_lot::{Mutex, RwLock};
 
 pub use self::confirmed::StagedGroup;
 use self::group::GroupQueue;
 pub use self::group::Verdict;
+use self::large::Submission;
 use self::pins::Pins;
 use self::recent::{Recent, Undo};
 pub use self::rows::{AppendedRows, Row};
@@ -41,7 +43,7 @@ use crate::confirm::Confirm;
 use crate::error::TxnError;
 use crate::locks::LockTable;
 use crate::model::{Intent, Page, ReadSet, Reply, Snapshot};
-use crate::path::{CommitObserver, CommitPath};
+use crate::path::{CommitObserver, CommitPath, intent_of};
 use crate::procedure::{Call, OneShard, Registry, Values};
 use crate::run_procedure::run_attempts;
 use crate::waiter::Waiter;
@@ -72,7 +74,7 @@ pub struct LocalPath {
     confirm: Option<Arc<dyn Confirm>>,
     pins: Pins,
     recent: RwLock<Recent>,
-    queue: GroupQueue,
+    queue: GroupQueue<Submission>,
     order: Mutex<Order>,
     locks: LockTable,
     counters: Counters,
@@ -585,9 +587,15 @@ impl CommitPath for LocalPath {
                 None => Ok(self.pins.visible()),
             });
         }
-        let stage = |intents| self.stage_group(intents);
-        let finish = |staged| self.finish_group(staged);
-        Reply::Ready(self.queue.submit(intent, stage, finish))
+        Reply::Ready(self.commit(Submission::Listed(intent)))
+    }
+
+    fn submit_sorted(&self, intent: Intent, writes: Box<dyn SortedWrites>) -> Reply<Verdict> {
+        // Replicas are told of lists.
+        if self.confirm.is_some() {
+            return self.submit(intent_of(intent, writes.as_ref()));
+        }
+        Reply::Ready(self.commit(Submission::Sorted(intent, writes)))
     }
 
     fn changed_since(&self, range: &KeyRange, since: Version) -> Reply<Result<bool, TxnError>> {

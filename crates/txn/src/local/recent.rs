@@ -5,9 +5,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use manxdb_core::check::{deep, ensure};
-use manxdb_storage::{KeyRange, Version};
+use manxdb_storage::{KeyRange, SortedWrites, Version};
 
-use crate::keys::KeyRun;
+use crate::keys::{KeyRun, RunBuilder};
 use crate::model::ReadSet;
 use crate::ranges::as_slice;
 
@@ -212,12 +212,28 @@ impl Recent {
             }
             return;
         }
+        let keys = writes.iter().map(|(key, _)| (key.as_slice(), version));
+        self.stage_run(KeyRun::pack(version, keys), undo);
+    }
+
+    /// As [`Recent::stage_all`] of `writes` that are not listed.
+    pub(super) fn stage_sorted(
+        &mut self,
+        version: Version,
+        writes: &dyn SortedWrites,
+        undo: &mut Undo,
+    ) {
+        let mut run = RunBuilder::new(version);
+        writes.each(&mut |key, _| run.push(key, version));
+        self.stage_run(run.finish(), undo);
+    }
+
+    /// Notes the writes of one commit, packed.
+    fn stage_run(&mut self, run: KeyRun, undo: &mut Undo) {
         assert!(
-            version > self.floor,
+            run.oldest() > self.floor,
             "what is noted is newer than what is forgotten"
         );
-        let keys = writes.iter().map(|(key, _)| (key.as_slice(), version));
-        let run = KeyRun::pack(version, keys);
         self.bytes += run.size_bytes();
         let newest = self.runs.back().map_or(Version::ZERO, KeyRun::newest);
         assert!(

@@ -29,6 +29,14 @@ impl Entry {
         }
     }
 
+    /// How strongly `owner` holds the key, if nobody else does and nobody waits.
+    pub(super) fn held_alone(&self, owner: TxnId) -> Option<Strength> {
+        let mut holders = self.holders();
+        let (holder, strength) = holders.next()?;
+        let is_alone = holders.next().is_none() && self.queue().next().is_none();
+        (holder == owner && is_alone).then_some(strength)
+    }
+
     fn holders(&self) -> impl Iterator<Item = (TxnId, Strength)> {
         let more = self.more.iter().flat_map(|more| &more.holders);
         self.first.iter().chain(more).copied()

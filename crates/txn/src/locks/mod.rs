@@ -6,7 +6,11 @@
 //! cycle is seen by the request that closes it, because an owner waits for one key at a time
 //! and requests that must queue are looked at one after another.
 
+//!
+//! Locks of large transactions have no entries while nobody else asks for them: [`packed`].
+
 mod entry;
+mod packed;
 
 use manxdb_core::check::deep;
 use std::collections::HashMap;
@@ -15,10 +19,13 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use manxdb_storage::Version;
 use parking_lot::Mutex;
 
 use self::entry::Entry;
+use self::packed::PackedLocks;
 use crate::error::TxnError;
+use crate::keys::RunBuilder;
 use crate::model::{LockKey, TxnId};
 use crate::waiter::Waiter;
 
@@ -68,9 +75,13 @@ pub enum Request {
     Queued(Arc<Ticket>),
 }
 
+type Shard = HashMap<LockKey, Entry>;
+
 /// Locks of one commit path, by key.
 pub struct LockTable {
-    shards: Vec<Mutex<HashMap<LockKey, Entry>>>,
+    shards: Vec<Mutex<Shard>>,
+    /// Locks without entries. Looked at under the shard of a key, never before.
+    packed: PackedLocks,
     hasher: RandomState,
     /// The queued request of each waiting owner. Taken before a shard, never after.
     waiting: Mutex<HashMap<TxnId, Arc<Ticket>>>,
@@ -87,6 +98,7 @@ impl Default for LockTable {
     fn default() -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            packed: PackedLocks::default(),
             hasher: RandomState::new(),
             waiting: Mutex::default(),
         }
@@ -100,9 +112,16 @@ impl LockTable {
         if let Some(entry) = shard.get_mut(key) {
             return entry.try_grant(owner, strength);
         }
-        let other = shard.insert(Arc::clone(key), Entry::held_by(owner, strength));
+        let (entry, is_granted) = match self.packed.unpack(key) {
+            None => (Entry::held_by(owner, strength), true),
+            Some(mut entry) => {
+                let is_granted = entry.try_grant(owner, strength);
+                (entry, is_granted)
+            }
+        };
+        let other = shard.insert(Arc::clone(key), entry);
         assert!(other.is_none(), "a key has one entry");
-        true
+        is_granted
     }
 
     /// Takes the lock or queues for it; `waiter` is woken when a queued request is granted.
@@ -129,7 +148,8 @@ impl LockTable {
         });
         {
             let mut shard = self.shard(key).lock();
-            let entry = shard.entry(Arc::clone(key)).or_default();
+            let entry = shard.entry(Arc::clone(key));
+            let entry = entry.or_insert_with(|| self.packed.unpack(key).unwrap_or_default());
             if entry.try_grant(owner, strength) {
                 return Ok(Request::Granted);
             }
@@ -154,7 +174,10 @@ impl LockTable {
     #[must_use]
     pub fn holds(&self, owner: TxnId, key: &[u8], strength: Strength) -> bool {
         let shard = self.shard(key).lock();
-        let held = shard.get(key).and_then(|entry| entry.held_strength(owner));
+        let held = match shard.get(key) {
+            Some(entry) => entry.held_strength(owner),
+            None => self.packed.held_strength(owner, key),
+        };
         held.is_some_and(|held| held >= strength)
     }
 
@@ -178,10 +201,61 @@ impl LockTable {
         }
     }
 
-    /// Keys that anybody holds or waits for.
+    /// Packs locks that `owner` holds, so that they take few bytes. Those that others share or wait
+    /// for stay as they are, and are given back here.
+    pub fn pack(&self, owner: TxnId, mut keys: Vec<LockKey>) -> Vec<LockKey> {
+        keys.sort_unstable();
+        keys.dedup();
+        let mut exclusive = RunBuilder::new(Version::ZERO);
+        let mut shared = RunBuilder::new(Version::ZERO);
+        for key in &keys {
+            match Self::held_alone(&self.shard(key).lock(), owner, key) {
+                Some(Strength::Exclusive) => exclusive.push(key, Version::ZERO),
+                Some(Strength::Shared) => shared.push(key, Version::ZERO),
+                None => {}
+            }
+        }
+        // Before an entry goes: who misses it finds the run.
+        self.packed.add(owner, exclusive.finish(), shared.finish());
+        keys.retain(|key| {
+            let mut shard = self.shard(key).lock();
+            let is_alone = Self::held_alone(&shard, owner, key).is_some();
+            if is_alone {
+                shard.remove(key);
+            }
+            assert!(
+                !deep()
+                    || shard.contains_key(key)
+                    || self.packed.held_strength(owner, key).is_some(),
+                "a lock is in the table or packed"
+            );
+            shard.contains_key(key)
+        });
+        keys
+    }
+
+    fn held_alone(shard: &Shard, owner: TxnId, key: &LockKey) -> Option<Strength> {
+        shard.get(key)?.held_alone(owner)
+    }
+
+    /// Gives back all locks of `owner` that were packed.
+    pub fn release_packed(&self, owner: TxnId) {
+        let unpacked = self.packed.remove(owner);
+        self.release(owner, unpacked);
+    }
+
+    /// Bytes that packed locks take.
+    #[must_use]
+    pub fn packed_bytes(&self) -> usize {
+        self.packed.size_bytes()
+    }
+
+    /// Keys that anybody holds or waits for; those of large transactions that others have asked for
+    /// twice.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().len()).sum()
+        let entries = self.shards.iter().map(|shard| shard.lock().len());
+        entries.sum::<usize>() + self.packed.len()
     }
 
     /// Whether nobody holds a lock.
@@ -240,7 +314,7 @@ impl LockTable {
             .map_or_else(Vec::new, |entry| entry.blockers(ticket))
     }
 
-    fn shard(&self, key: &[u8]) -> &Mutex<HashMap<LockKey, Entry>> {
+    fn shard(&self, key: &[u8]) -> &Mutex<Shard> {
         #[allow(clippy::cast_possible_truncation)] // Only the low bits choose a shard.
         let hash = self.hasher.hash_one(key) as usize;
         &self.shards[hash % SHARDS]

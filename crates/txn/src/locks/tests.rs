@@ -138,3 +138,105 @@ fn try_acquire_never_queues() {
     assert!(table.try_acquire(B, &key("x"), Strength::Shared));
     assert_eq!(table.len(), 1);
 }
+
+fn pack(table: &LockTable, owner: TxnId, names: &[&str]) -> usize {
+    let keys = names.iter().map(|name| key(name)).collect();
+    table.pack(owner, keys).len()
+}
+
+#[test]
+fn a_packed_lock_is_waited_for_and_granted_when_it_is_given_back() {
+    let table = LockTable::default();
+    for name in ["w", "x", "y"] {
+        assert!(exclusive(&table, A, name).is_none());
+    }
+    assert_eq!(pack(&table, A, &["w", "x", "y"]), 0);
+    assert!(table.packed_bytes() > 0);
+    assert!(table.holds(A, b"x", Strength::Exclusive));
+    assert!(!table.holds(B, b"x", Strength::Shared));
+    assert!(!table.try_acquire(C, &key("y"), Strength::Shared));
+    let second = exclusive(&table, B, "x").unwrap();
+    assert!(
+        exclusive(&table, A, "x").is_none(),
+        "its owner has it still"
+    );
+    assert!(!second.is_granted());
+    table.release_packed(A);
+    assert!(second.is_granted());
+    assert!(!table.holds(A, b"w", Strength::Shared));
+    assert!(exclusive(&table, C, "y").is_none());
+    table.release(B, [key("x")]);
+    table.release(C, [key("y")]);
+    assert!(table.is_empty());
+}
+
+#[test]
+fn packed_readers_share_and_one_of_them_may_want_more() {
+    let table = LockTable::default();
+    for owner in [A, B] {
+        assert!(ask(&table, owner, "x", Strength::Shared).is_none());
+        assert!(ask(&table, owner, "y", Strength::Shared).is_none());
+        // What others share stays as it is.
+        assert_eq!(
+            pack(&table, owner, &["x", "y"]),
+            if owner == A { 0 } else { 2 }
+        );
+    }
+    assert!(ask(&table, C, "y", Strength::Shared).is_none());
+    let upgrade = exclusive(&table, A, "x").unwrap();
+    assert!(deadlocks(&table, B, "x", Strength::Exclusive));
+    table.release(B, [key("x"), key("y")]);
+    assert!(upgrade.is_granted() && table.holds(A, b"x", Strength::Exclusive));
+    assert_eq!(pack(&table, A, &["x"]), 0);
+    assert!(!table.try_acquire(B, &key("x"), Strength::Shared));
+    table.release_packed(A);
+    assert!(table.try_acquire(B, &key("x"), Strength::Exclusive));
+}
+
+#[test]
+fn a_cycle_over_packed_locks_is_found() {
+    let table = LockTable::default();
+    for (owner, name) in [(A, "x"), (B, "y")] {
+        assert!(exclusive(&table, owner, name).is_none());
+        assert_eq!(pack(&table, owner, &[name]), 0);
+    }
+    let waits = exclusive(&table, A, "y").unwrap();
+    assert!(deadlocks(&table, B, "x", Strength::Exclusive));
+    table.release_packed(B);
+    assert!(waits.is_granted());
+}
+
+#[test]
+fn a_lock_that_is_waited_for_is_not_packed() {
+    let table = LockTable::default();
+    assert!(exclusive(&table, A, "x").is_none());
+    let second = exclusive(&table, B, "x").unwrap();
+    assert_eq!(pack(&table, A, &["x"]), 1);
+    table.release(A, [key("x")]);
+    assert!(second.is_granted());
+}
+
+#[test]
+fn many_locks_take_few_bytes() {
+    let table = LockTable::default();
+    let row = |row: u64| -> LockKey {
+        let table = [1, 0, 0, 0, 7, 0, 0, 0, 0];
+        [&table[..], &row.to_be_bytes()].concat().into()
+    };
+    for part in 0..20 {
+        let keys: Vec<LockKey> = (0..10_000).map(|at| row(at * 20 + part)).collect();
+        for key in &keys {
+            assert!(table.try_acquire(A, key, Strength::Exclusive));
+        }
+        assert!(table.pack(A, keys).is_empty());
+    }
+    assert_eq!(table.len(), 200_000);
+    assert!(
+        table.packed_bytes() < 8 * 200_000,
+        "{} bytes",
+        table.packed_bytes()
+    );
+    assert!(!table.try_acquire(B, &row(177_777), Strength::Shared));
+    table.release_packed(A);
+    assert!(table.is_empty());
+}

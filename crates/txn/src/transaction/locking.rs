@@ -17,12 +17,41 @@ use crate::waiter::resolve;
 /// look is enough, so the limit is reached only under a stream of inserts into the range.
 pub(super) const LOOKS_MAX: usize = 64;
 
-/// Locks one transaction may hold: some hundred bytes each.
+/// Locks one transaction may hold, some eight bytes each when they are packed.
 pub const LOCKS_MAX: usize = 4_000_000;
+
+/// Locks after which those of a transaction are packed.
+const LOOSE_LOCKS: usize = 16_384;
+
+/// Locks of a transaction, so that they are given back.
+#[derive(Default)]
+pub(super) struct HeldLocks {
+    /// Keys that have entries of the table, in the order in which they were locked; one that was
+    /// first shared, then exclusive, twice.
+    pub(super) loose: Vec<LockKey>,
+    /// Number of those that have none.
+    packed: usize,
+    /// Loose ones that others share or wait for, as of the last packing.
+    contended: usize,
+}
+
+impl HeldLocks {
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn len(&self) -> usize {
+        self.loose.len() + self.packed
+    }
+}
 
 /// Locks that a transaction may hold to have them given back early. A larger one holds up others
 /// with its statements, not with its sync, and the list would be held twice.
 const EARLY_RELEASE_MAX: usize = 10_000;
+const _: () = assert!(
+    EARLY_RELEASE_MAX < LOOSE_LOCKS,
+    "who has packed locks has too many to give them back early"
+);
 
 impl Transaction {
     /// Makes the lock on `key` this transaction's; false when it is skipped.
@@ -60,9 +89,28 @@ impl Transaction {
                     "who is granted a lock has it"
                 );
             }
-            self.inner.borrow_mut().held.push(key);
+            self.hold(key);
         }
         Ok(granted)
+    }
+
+    /// Notes a lock that was granted.
+    fn hold(&self, key: LockKey) {
+        let mut inner = self.inner.borrow_mut();
+        let held = &mut inner.held;
+        held.loose.push(key);
+        if held.loose.len() < held.contended + LOOSE_LOCKS {
+            return;
+        }
+        let Some(table) = self.path.locks() else {
+            return;
+        };
+        let before = held.len();
+        held.packed += held.loose.len();
+        held.loose = table.pack(self.id, std::mem::take(&mut held.loose));
+        held.packed -= held.loose.len();
+        held.contended = held.loose.len();
+        assert_eq!(held.len(), before, "a lock that is packed is held");
     }
 
     fn wait_for_lock(&self, key: &LockKey, strength: Strength) -> Result<bool, TxnError> {
@@ -98,8 +146,7 @@ impl Transaction {
             // Granted in the last moment: hold it, so that it is released at the end.
             Err(failure) => {
                 if table.cancel(&ticket) {
-                    let mut inner = self.inner.borrow_mut();
-                    inner.held.push(Arc::clone(key));
+                    self.hold(Arc::clone(key));
                 }
                 Err(failure)
             }
@@ -116,8 +163,7 @@ impl Transaction {
         // as after a wait that was interrupted; giving it back would give back a weaker lock on
         // the same key too.
         if self.path.locks().is_some_and(|table| table.cancel(&ticket)) {
-            let mut inner = self.inner.borrow_mut();
-            inner.held.push(Arc::clone(ticket.key()));
+            self.hold(Arc::clone(ticket.key()));
         }
         None
     }
@@ -129,7 +175,8 @@ impl Transaction {
         if inner.held.len() > EARLY_RELEASE_MAX {
             return Vec::new();
         }
-        inner.held.clone()
+        assert_eq!(inner.held.packed, 0, "packed locks are given back together");
+        inner.held.loose.clone()
     }
 
     /// Gives everything back.
@@ -144,10 +191,13 @@ impl Transaction {
         if let Some(ticket) = pending
             && table.cancel(&ticket)
         {
-            held.push(Arc::clone(ticket.key()));
+            held.loose.push(Arc::clone(ticket.key()));
         }
-        let last = held.last().filter(|_| deep()).map(Arc::clone);
-        table.release(self.id, held);
+        let last = held.loose.last().filter(|_| deep()).map(Arc::clone);
+        if held.packed > 0 {
+            table.release_packed(self.id);
+        }
+        table.release(self.id, held.loose);
         assert!(
             last.is_none_or(|last| !table.holds(self.id, &last, Strength::Shared)),
             "a lock that is given back is another's to take"

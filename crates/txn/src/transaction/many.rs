@@ -66,7 +66,7 @@ impl Transaction {
         let own = |key: &Vec<u8>| {
             let inner = self.inner.borrow();
             let own = inner.visible_writes().get(key);
-            own.map(|write| write.as_deref().map(<[u8]>::to_vec))
+            own.map(|write| write.map(<[u8]>::to_vec))
         };
         let mut found: Vec<Option<Option<Vec<u8>>>> = keys.iter().map(own).collect();
         let asked: Vec<&[u8]> = keys

@@ -12,25 +12,27 @@ mod many;
 mod page;
 mod passing;
 mod reads;
+mod undo;
 mod used;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use manxdb_core::check::deep;
-use manxdb_storage::{Direction, Durability, KeyRange, Version};
+use manxdb_storage::{Direction, Durability, KeyRange, SortedWrites as _, Version};
 
 pub use self::locking::rest_behind;
 pub use self::passing::{Look, Reach, View, WantedPage};
 pub use self::used::UsedPart;
 
 use self::buffer::WriteBuffer;
+use self::locking::HeldLocks;
 use self::page::covered;
 use self::reads::Recorded;
 use self::used::{COMMIT_TRIES, KEPT_BYTES_MAX};
 use crate::error::TxnError;
 use crate::locks::{Strength, Ticket};
-use crate::model::{Intent, IsolationLevel, LockKey, Page, ReadSet, Snapshot, TxnId};
+use crate::model::{Intent, IsolationLevel, Page, ReadSet, Snapshot, TxnId};
 use crate::path::CommitPath;
 use crate::waiter::{Waiter, resolve};
 
@@ -115,9 +117,7 @@ struct Inner {
     snapshot: Option<Snapshot>,
     recorded: Recorded,
     writes: WriteBuffer,
-    /// Keys locked, in the order in which they were; one that was first shared, then exclusive,
-    /// twice.
-    held: Vec<LockKey>,
+    held: HeldLocks,
     /// Newest state that was looked at which may not be acknowledged yet.
     newest_ordered: Version,
     /// Rows that were looked at and not locked, of ranges that are validated around them.
@@ -262,7 +262,7 @@ impl Transaction {
     pub fn get(&self, key: &[u8], mode: ReadMode) -> Result<Option<Vec<u8>>, TxnError> {
         self.check_usable()?;
         if let Some(own) = self.inner.borrow().visible_writes().get(key) {
-            return Ok(own.as_deref().map(<[u8]>::to_vec));
+            return Ok(own.map(<[u8]>::to_vec));
         }
         if let Some((strength, patience)) = mode.lock() {
             return self.get_locked(key, strength, patience);
@@ -365,6 +365,12 @@ impl Transaction {
         }
     }
 
+    /// Bytes of its writes that are packed, and of what undoes them: all but the last some thousand.
+    #[must_use]
+    pub fn packed_bytes(&self) -> usize {
+        self.inner.borrow().writes.packed_bytes()
+    }
+
     /// Marks the buffered writes, so that a failed statement or ROLLBACK TO can undo to here.
     #[must_use]
     pub fn savepoint(&self) -> usize {
@@ -455,11 +461,17 @@ impl Transaction {
         let (reads, writes, _pin) = {
             let mut inner = self.inner.borrow_mut();
             let (reads, pin) = std::mem::take(&mut inner.recorded).into_read_set();
-            (reads, std::mem::take(&mut inner.writes).into_writes(), pin)
+            (reads, std::mem::take(&mut inner.writes), pin)
         };
-        let intent = self.intent(reads, writes, durability);
-        assert!(!intent.writes.is_empty(), "what is submitted writes");
         // Snapshots and locks go when `self` does, after the verdict.
+        if writes.is_packed() {
+            let intent = self.intent(reads, Vec::new(), durability);
+            let sorted = Box::new(writes.into_sorted());
+            assert!(!sorted.is_empty(), "what is submitted writes");
+            return resolve(self.path.submit_sorted(intent, sorted), &self.waiter);
+        }
+        let intent = self.intent(reads, writes.into_writes(), durability);
+        assert!(!intent.writes.is_empty(), "what is submitted writes");
         resolve(self.path.submit(intent), &self.waiter)
     }
 
@@ -467,7 +479,8 @@ impl Transaction {
     fn kept_intent(&self, durability: Durability) -> Option<Intent> {
         let (reads, writes) = {
             let inner = self.inner.borrow();
-            if !inner.recorded.has_partly_used() || inner.writes.bytes() > KEPT_BYTES_MAX {
+            let is_large = inner.writes.is_packed() || inner.writes.bytes() > KEPT_BYTES_MAX;
+            if is_large || !inner.recorded.has_partly_used() {
                 return None;
             }
             (inner.recorded.to_read_set(), inner.writes.to_writes())

@@ -6,10 +6,12 @@ use std::ops::Bound;
 use manxdb_storage::{Direction, KeyRange};
 
 use super::Transaction;
-use super::buffer::Write;
 use crate::error::TxnError;
 use crate::model::{Page, Snapshot};
 use crate::waiter::resolve;
+
+/// A key that the transaction writes, and what.
+type OwnWrite = (Vec<u8>, Option<Vec<u8>>);
 
 /// Committed rows of what is left of a range, fetched a page at a time.
 struct Committed<'a> {
@@ -148,25 +150,30 @@ impl Transaction {
         let direction = committed.direction;
         let mut merged = Page::new();
         let mut own_rest = range.clone();
+        let mut next_own = self.first_own(&own_rest, direction);
         while merged.len() < limit {
             let next_committed = committed.peek()?;
-            let inner = self.inner.borrow();
-            let own = inner.visible_writes().first(&own_rest, direction);
-            let Some((own_key, own_value)) = first_own(own, next_committed, direction) else {
-                drop(inner);
+            let is_own = next_own
+                .as_ref()
+                .is_some_and(|(own, _)| comes_first(own, next_committed, direction));
+            if !is_own {
                 match committed.page.next() {
                     Some(row) if wanted(&row.0)? => merged.push(row),
                     Some(_) => {}
                     None => break,
                 }
                 continue;
+            }
+            let Some((own_key, own_value)) = next_own.take() else {
+                break;
             };
-            if next_committed == Some(own_key) {
+            if next_committed == Some(own_key.as_slice()) {
                 committed.page.next();
             }
-            cut_behind(&mut own_rest, own_key, direction);
+            cut_behind(&mut own_rest, &own_key, direction);
+            next_own = self.first_own(&own_rest, direction);
             if let Some(value) = own_value {
-                merged.push((own_key.to_vec(), value.to_vec()));
+                merged.push((own_key, value));
             }
         }
         assert!(merged.len() <= limit, "a page is no longer than it may be");
@@ -186,21 +193,20 @@ impl Transaction {
         }
         Ok(merged)
     }
+
+    /// The next own write of `range`, copied: looking for it takes longer.
+    fn first_own(&self, range: &KeyRange, direction: Direction) -> Option<OwnWrite> {
+        let inner = self.inner.borrow();
+        let (key, value) = inner.visible_writes().first(range, direction)?;
+        Some((key.into_owned(), value.map(<[u8]>::to_vec)))
+    }
 }
 
-type Own<'a> = (&'a [u8], &'a Write);
-
-/// The own write, if it comes before or instead of the committed row.
-fn first_own<'a>(
-    own: Option<Own<'a>>,
-    committed: Option<&[u8]>,
-    direction: Direction,
-) -> Option<Own<'a>> {
-    let (own_key, value) = own?;
-    let comes_first = match (committed, direction) {
+/// Whether an own write comes before or instead of the committed row.
+fn comes_first(own: &[u8], committed: Option<&[u8]>, direction: Direction) -> bool {
+    match (committed, direction) {
         (None, _) => true,
-        (Some(committed), Direction::Forward) => own_key <= committed,
-        (Some(committed), Direction::Reverse) => own_key >= committed,
-    };
-    comes_first.then_some((own_key, value))
+        (Some(committed), Direction::Forward) => own <= committed,
+        (Some(committed), Direction::Reverse) => own >= committed,
+    }
 }

@@ -45,7 +45,7 @@ impl View<'_> {
     /// Those of asking the path.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, TxnError> {
         if let Some(own) = self.txn.inner.borrow().visible_writes().get(key) {
-            return Ok(own.as_deref().map(<[u8]>::to_vec));
+            return Ok(own.map(<[u8]>::to_vec));
         }
         let reply = self.txn.path.get(self.at.version, key);
         resolve(reply, &self.txn.waiter)
@@ -168,7 +168,7 @@ impl Transaction {
             return self.get(key, mode);
         };
         if let Some(own) = self.inner.borrow().visible_writes().get(key) {
-            return Ok(own.as_deref().map(<[u8]>::to_vec));
+            return Ok(own.map(<[u8]>::to_vec));
         }
         for _ in 0..LOOKS_MAX {
             let at = self.locking_view()?;

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use manxdb_fixtures::local::Fixture;
-use manxdb_storage::Durability;
+use manxdb_storage::{Direction, Durability};
 use manxdb_txn::IsolationLevel::{self, ReadCommitted, RepeatableRead, Serializable};
-use manxdb_txn::{ReadMode, Transaction, TxnError};
+use manxdb_txn::{CommitPath, ReadMode, Transaction, TxnError};
 
 const ROWS: u64 = 120_000;
 
@@ -104,4 +104,55 @@ fn a_large_transaction_can_be_undone_in_part() {
     let reader = fixture.begin(RepeatableRead);
     let last = reader.get(&key(7, (ROWS - 1) * 2), ReadMode::Plain);
     assert_eq!(last.unwrap(), Some(b"row".to_vec()));
+}
+
+#[test]
+fn a_row_of_a_large_transaction_takes_few_bytes_and_is_locked_until_its_end() {
+    let fixture = Fixture::new();
+    let txn = fill(&fixture, RepeatableRead);
+    let rows = usize::try_from(ROWS).unwrap();
+    let writes = txn.packed_bytes();
+    assert!(writes > 0 && writes < 24 * rows, "{writes} bytes of writes");
+    let locks = fixture.path.locks().unwrap().packed_bytes();
+    assert!(locks > 0 && locks < 9 * rows, "{locks} bytes of locks");
+    let other = fixture.begin(RepeatableRead);
+    let waits = |row: u64| other.put(key(7, row), b"mine".to_vec());
+    assert!(matches!(waits(2_000), Err(TxnError::WouldWait)));
+    // Beside its rows nothing is.
+    let beside = fixture.begin(RepeatableRead);
+    beside.put(key(7, 2_003), b"beside".to_vec()).unwrap();
+    beside.commit(Durability::Async).unwrap();
+    txn.commit(Durability::Sync).unwrap();
+    waits(2_000).unwrap();
+    other.commit(Durability::Sync).unwrap();
+    assert_eq!(fixture.locks_held(), 0);
+    let reader = fixture.begin(RepeatableRead);
+    let found = reader.get(&key(7, 2_000), ReadMode::Plain).unwrap();
+    assert_eq!(found, Some(b"mine".to_vec()));
+}
+
+#[test]
+fn a_large_transaction_reads_its_own_writes_in_order() {
+    let fixture = Fixture::new();
+    let txn = fill(&fixture, RepeatableRead);
+    for row in (0..ROWS).step_by(3) {
+        txn.delete(key(7, row * 2)).unwrap();
+    }
+    let range = manxdb_storage::KeyRange::prefix(&key(7, 0)[..9]);
+    let page = |direction| txn.scan(&range, direction, 1_000, ReadMode::Plain).unwrap();
+    let rows = |page: Vec<(Vec<u8>, Vec<u8>)>| -> Vec<Vec<u8>> {
+        page.into_iter().map(|(key, _)| key).collect()
+    };
+    // Own rows that are left, and those of others between them.
+    let is_there = |row: &u64| {
+        let own = row.is_multiple_of(2) && !(row / 2).is_multiple_of(3);
+        own || row % 2_000 == 1
+    };
+    let all: Vec<Vec<u8>> = (0..2 * ROWS)
+        .filter(is_there)
+        .map(|row| key(7, row))
+        .collect();
+    assert_eq!(rows(page(Direction::Forward)), all[..1_000]);
+    let last: Vec<Vec<u8>> = all.iter().rev().take(1_000).cloned().collect();
+    assert_eq!(rows(page(Direction::Reverse)), last);
 }

@@ -4,6 +4,7 @@
 
 use super::SpillFile;
 use super::codec;
+use super::indexed::{BlockStart, IndexedRows};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::operator::Run;
 use crate::types::{Row, Value};
@@ -17,6 +18,12 @@ pub(in crate::executor) struct RowFile {
     file: Box<dyn SpillFile>,
     block: Vec<u8>,
     length: u64,
+    /// Rows so far, those of the block included.
+    rows: usize,
+    /// Where each block that was written begins.
+    blocks: Vec<BlockStart>,
+    /// Rows before the block.
+    written_rows: usize,
 }
 
 /// Rows being read.
@@ -44,6 +51,9 @@ impl RowFile {
             file,
             block: Vec::new(),
             length: 0,
+            rows: 0,
+            blocks: Vec::new(),
+            written_rows: 0,
         }))
     }
 
@@ -53,6 +63,7 @@ impl RowFile {
     /// 1026: it cannot be written; 1038: the statement has written as much as it may.
     pub fn push(&mut self, run: &Run<'_>, row: &[Value]) -> SqlResult<()> {
         codec::encode(row, &mut self.block)?;
+        self.rows += 1;
         if self.block.len() >= BLOCK {
             self.write(run)?;
         }
@@ -74,6 +85,11 @@ impl RowFile {
             .append(&header)
             .and_then(|()| self.file.append(&self.block));
         written.map_err(|error| failed(1026, "write", &error))?;
+        self.blocks.push(BlockStart {
+            row: self.written_rows,
+            offset: self.length,
+        });
+        self.written_rows = self.rows;
         self.length += (HEADER + self.block.len()) as u64;
         self.block.clear();
         Ok(())
@@ -92,6 +108,23 @@ impl RowFile {
             block: Vec::new(),
             at: 0,
         })
+    }
+}
+
+impl RowFile {
+    /// Turns to reading rows by their places.
+    ///
+    /// # Errors
+    /// As [`RowFile::push`].
+    pub fn into_indexed(mut self, run: &Run<'_>) -> SqlResult<IndexedRows> {
+        self.write(run)?;
+        assert_eq!(self.written_rows, self.rows, "each row is in a block");
+        Ok(IndexedRows::new(
+            self.file,
+            self.blocks,
+            self.rows,
+            self.length,
+        ))
     }
 }
 
@@ -115,31 +148,37 @@ impl RowReader {
     }
 
     fn read_block(&mut self) -> SqlResult<()> {
-        let unreadable = |error: std::io::Error| failed(1024, "read", &error);
-        let mut header = [0; HEADER];
-        self.file
-            .read(self.offset, &mut header)
-            .map_err(unreadable)?;
-        let [a, b, c, d, crc @ ..] = header;
-        let length = u64::from(u32::from_be_bytes([a, b, c, d]));
-        let end = self.offset + HEADER as u64 + length;
-        if length == 0 || end > self.length {
-            return Err(failed(1024, "read", &"a damaged block"));
-        }
-        self.block = vec![0; usize::try_from(length).unwrap_or(0)];
-        self.file
-            .read(self.offset + HEADER as u64, &mut self.block)
-            .map_err(unreadable)?;
-        if crc32fast::hash(&self.block) != u32::from_be_bytes(crc) {
-            return Err(failed(1024, "read", &"block checksum mismatch"));
-        }
-        self.offset = end;
+        (self.block, self.offset) = read_block(self.file.as_mut(), self.offset, self.length)?;
         self.at = 0;
         Ok(())
     }
 }
 
-fn failed(code: u16, verb: &str, error: &dyn std::fmt::Display) -> SqlError {
+/// The block at `offset` of a file that is as long as `length`, and where it ends.
+pub(super) fn read_block(
+    file: &mut dyn SpillFile,
+    offset: u64,
+    length: u64,
+) -> SqlResult<(Vec<u8>, u64)> {
+    let unreadable = |error: std::io::Error| failed(1024, "read", &error);
+    let mut header = [0; HEADER];
+    file.read(offset, &mut header).map_err(unreadable)?;
+    let [a, b, c, d, crc @ ..] = header;
+    let bytes = u64::from(u32::from_be_bytes([a, b, c, d]));
+    let end = offset + HEADER as u64 + bytes;
+    if bytes == 0 || end > length {
+        return Err(failed(1024, "read", &"a damaged block"));
+    }
+    let mut block = vec![0; usize::try_from(bytes).unwrap_or(0)];
+    file.read(offset + HEADER as u64, &mut block)
+        .map_err(unreadable)?;
+    if crc32fast::hash(&block) != u32::from_be_bytes(crc) {
+        return Err(failed(1024, "read", &"block checksum mismatch"));
+    }
+    Ok((block, end))
+}
+
+pub(super) fn failed(code: u16, verb: &str, error: &dyn std::fmt::Display) -> SqlError {
     let text = format!(
         "Cannot {verb} a temporary file for sorting or joining: {error}; see the data directory's \
          disk, or let the statement take fewer rows at a time"

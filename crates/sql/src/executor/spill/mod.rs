@@ -6,9 +6,11 @@
 
 mod codec;
 mod file;
+mod indexed;
 mod partitions;
 
 pub(super) use file::{RowFile, RowReader};
+pub(super) use indexed::IndexedRows;
 pub(super) use partitions::{Partitioned, Partitions, next_keyed};
 
 /// A row as bytes that are the same for the same row, for as long as the process lives.

@@ -308,7 +308,8 @@ impl World {
             ticks.set(ticks.get() + 1);
             ticks.get()
         };
-        let runner = SubqueryRunner::new(&self.txn, &NoVirtualTables, &Alone, self.memory_limit);
+        let runner =
+            SubqueryRunner::new(&self.txn, &NoVirtualTables, &Alone, self.memory_limit, None);
         let eval = EvalContext {
             params,
             now_micros: crate::expr::testing::NOW,

@@ -304,6 +304,7 @@ fn execute_in<T>(
         context.virtual_tables,
         context.waiter.as_ref(),
         context.memory_limit,
+        None,
     );
     let eval = EvalContext {
         subqueries: &subqueries,

@@ -5,6 +5,7 @@ mod power_loss;
 
 use super::*;
 use crate::model::Version;
+use crate::sorted::SortedWrites;
 
 const SEGMENT_BYTES: u64 = 4 << 10;
 
@@ -46,6 +47,36 @@ fn write(
     end
 }
 
+/// The one write of [`batch`], for who takes many.
+struct Sorted(WriteBatch);
+
+impl SortedWrites for Sorted {
+    fn len(&self) -> usize {
+        self.0.writes.len()
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(&[u8], Option<&[u8]>)) {
+        for (_, key, value) in &self.0.writes {
+            visit(key, value.as_deref());
+        }
+    }
+}
+
+/// As [`write`], in pieces.
+fn write_in_pieces(
+    log: &mut CommitLog,
+    version: u64,
+    value_bytes: usize,
+    durability: Durability,
+) -> LogPosition {
+    let writes = Sorted(batch(version, value_bytes));
+    let (place, unsynced) = log.append_sorted(Version(version), &writes).unwrap();
+    if durability == Durability::Sync {
+        unsynced.wait().unwrap();
+    }
+    place.end
+}
+
 /// A log of twelve synced batches in one segment, and its bytes up to its end.
 fn twelve() -> (tempfile::TempDir, PathBuf, Vec<u8>) {
     let directory = tempfile::tempdir().unwrap();
@@ -57,6 +88,25 @@ fn twelve() -> (tempfile::TempDir, PathBuf, Vec<u8>) {
     let path = recovery::path_of(directory.path(), 1);
     let bytes = fs::read(&path).unwrap()[..usize::try_from(end).unwrap()].to_vec();
     (directory, path, bytes)
+}
+
+#[test]
+fn a_record_in_pieces_is_the_one_that_is_made_at_once() {
+    let bytes = |write: fn(&mut CommitLog, u64, usize, Durability) -> LogPosition| {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut log, _) = open(directory.path(), None).unwrap();
+        for (version, value_bytes) in [(1, 0), (2, 21), (3, 900), (4, 5 << 20), (5, 7)] {
+            write(&mut log, version, value_bytes, Durability::Sync);
+        }
+        drop(log);
+        let (_, replayed) = open(directory.path(), None).unwrap();
+        assert_eq!(replayed, [1, 2, 3, 4, 5]);
+        let segments = (1..=3).map(|number| recovery::path_of(directory.path(), number));
+        segments
+            .map(|path| fs::read(path).unwrap())
+            .collect::<Vec<_>>()
+    };
+    assert!(bytes(write) == bytes(write_in_pieces));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Power that is lost, and changes that fail, at any moment of a story.
 
-use super::{batch, open, write};
+use super::{batch, open, write, write_in_pieces};
 use crate::log::power::{Random, Watch};
 use crate::log::*;
 
@@ -60,6 +60,7 @@ impl Story {
         let version = self.now.written + 1;
         let size = [20, 20, 500, 1500, 6000][random.below(5)];
         let durability = [Durability::Sync, Durability::Async][random.below(2)];
+        let write = [write, write_in_pieces][random.below(2)];
         let end = write(self.log(), version, size, durability);
         self.ends.push(end);
         self.now.written = version;

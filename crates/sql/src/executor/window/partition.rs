@@ -1,178 +1,109 @@
-//! Window functions over materialised rows.
+//! Window functions over the rows of one partition.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
-use std::vec::IntoIter;
 
-use super::accumulate::Accumulator;
-use super::memory::{row_bytes, value_bytes};
-use super::operator::{BoxedOperator, Operator, Run};
-use super::project::collect;
+use super::compare_order;
 use crate::error::{SqlError, SqlResult};
-use crate::plan::physical::Window;
+use crate::executor::accumulate::Accumulator;
+use crate::executor::operator::Run;
 use crate::plan::window::{FrameBound, RangeBound, WindowCall, WindowKind, illegal_distance};
 use crate::plan::{AggregateCall, AggregateKind, Expr};
-use crate::types::{self, Collation, Row, Value};
+use crate::types::{self, Value};
 
-/// Appends the results of window functions to each row.
-pub(super) struct WindowOp<'p> {
-    window: &'p Window,
-    input: BoxedOperator<'p>,
-    rows: IntoIter<Row>,
+/// Rows of one partition in the order of the window, wherever they are.
+pub(super) trait Ordered {
+    fn len(&self) -> usize;
+
+    /// Shows a row and its values of ORDER BY.
+    ///
+    /// # Errors
+    /// What `look` says; 1024 when a file cannot be read.
+    fn with<T>(
+        &self,
+        at: usize,
+        look: impl FnOnce(&[Value], &[Value]) -> SqlResult<T>,
+    ) -> SqlResult<T>;
 }
 
-impl<'p> WindowOp<'p> {
-    pub fn new(window: &'p Window, input: BoxedOperator<'p>) -> Self {
+/// Takes the result of the row at a position of the partition.
+pub(super) type Give<'g> = dyn FnMut(usize, Value) -> SqlResult<()> + 'g;
+
+pub(super) struct Partition<'a, R> {
+    call: &'a WindowCall,
+    rows: R,
+    /// The peers that were asked for last: those of one row are those of its neighbours.
+    peers: Cell<(usize, usize)>,
+}
+
+impl<'a, R: Ordered> Partition<'a, R> {
+    pub fn new(call: &'a WindowCall, rows: R) -> Self {
         Self {
-            window,
-            input,
-            rows: Vec::new().into_iter(),
-        }
-    }
-}
-
-impl Operator for WindowOp<'_> {
-    fn open(&mut self, run: &Run<'_>, base: &[Value]) -> SqlResult<()> {
-        self.input.open(run, base)?;
-        let mut rows: Vec<Row> = collect(run, &mut self.input)?.collect();
-        let mut columns = Vec::with_capacity(self.window.calls.len());
-        for call in &self.window.calls {
-            let column = evaluate(run, call, &rows)?;
-            run.memory.charge(column.iter().map(value_bytes).sum())?;
-            columns.push(column);
-        }
-        for column in columns {
-            for (row, value) in rows.iter_mut().zip(column) {
-                row.push(value);
-            }
-        }
-        self.rows = rows.into_iter();
-        Ok(())
-    }
-
-    fn next(&mut self, _run: &Run<'_>) -> SqlResult<Option<Row>> {
-        Ok(self.rows.next())
-    }
-}
-
-/// A row in window order.
-struct Placed {
-    /// Position in the input.
-    at: usize,
-    partition: Vec<u8>,
-    order: Row,
-}
-
-fn evaluate(run: &Run<'_>, call: &WindowCall, rows: &[Row]) -> SqlResult<Vec<Value>> {
-    let mut placed = Vec::with_capacity(rows.len());
-    for (at, row) in rows.iter().enumerate() {
-        let mut partition = Vec::new();
-        for expr in &call.partition {
-            let collation = expr.ty.collation().unwrap_or(Collation::Binary);
-            types::group_key(&run.eval(expr, row)?, collation, &mut partition);
-        }
-        let order: SqlResult<Row> = call.order.iter().map(|(e, _)| run.eval(e, row)).collect();
-        let order = order?;
-        run.memory
-            .charge(partition.len() + row_bytes(&order) + 48)?;
-        placed.push(Placed {
-            at,
-            partition,
-            order,
-        });
-    }
-    placed.sort_by(|a, b| {
-        let partitions = a.partition.cmp(&b.partition);
-        partitions.then_with(|| compare_order(call, &a.order, &b.order))
-    });
-    let mut results = vec![Value::Null; rows.len()];
-    let mut start = 0;
-    while start < placed.len() {
-        let same = |p: &Placed| p.partition == placed[start].partition;
-        let end = start + placed[start..].iter().take_while(|p| same(p)).count();
-        let partition = Partition {
             call,
             rows,
-            placed: &placed[start..end],
-        };
-        partition.evaluate(run, &mut results)?;
-        start = end;
-    }
-    Ok(results)
-}
-
-fn compare_order(call: &WindowCall, a: &[Value], b: &[Value]) -> Ordering {
-    for ((left, right), (expr, descending)) in a.iter().zip(b).zip(&call.order) {
-        let ordering = types::sort_cmp_typed(left, right, &expr.ty);
-        let ordering = if *descending {
-            ordering.reverse()
-        } else {
-            ordering
-        };
-        if ordering.is_ne() {
-            return ordering;
+            peers: Cell::default(),
         }
     }
-    Ordering::Equal
-}
 
-struct Partition<'a> {
-    call: &'a WindowCall,
-    rows: &'a [Row],
-    placed: &'a [Placed],
-}
-
-impl Partition<'_> {
-    fn row(&self, at: usize) -> &Row {
-        &self.rows[self.placed[at].at]
+    fn eval(&self, run: &Run<'_>, expr: &Expr, at: usize) -> SqlResult<Value> {
+        self.rows.with(at, |row, _| run.eval(expr, row))
     }
 
-    /// First and one-past-last position of the peers of each row.
-    fn peers(&self) -> Vec<(usize, usize)> {
-        let mut peers = Vec::with_capacity(self.placed.len());
-        let mut start = 0;
-        while start < self.placed.len() {
-            let first = &self.placed[start].order;
-            let same = |p: &&Placed| compare_order(self.call, first, &p.order).is_eq();
-            let end = start + self.placed[start..].iter().take_while(same).count();
-            peers.extend((start..end).map(|_| (start, end)));
-            start = end;
+    fn are_peers(&self, one: usize, other: usize) -> SqlResult<bool> {
+        self.rows.with(one, |_, one| {
+            self.rows.with(other, |_, other| {
+                Ok(compare_order(self.call, one, other).is_eq())
+            })
+        })
+    }
+
+    /// First and one-past-last position of the peers of a row.
+    fn peers(&self, at: usize) -> SqlResult<(usize, usize)> {
+        let (mut start, mut end) = self.peers.get();
+        if !(start..end).contains(&at) {
+            (start, end) = (at, at + 1);
+            while start > 0 && self.are_peers(start - 1, at)? {
+                start -= 1;
+            }
+            while end < self.rows.len() && self.are_peers(end, at)? {
+                end += 1;
+            }
+            self.peers.set((start, end));
         }
-        peers
+        assert!(
+            (start..end).contains(&at) && end <= self.rows.len(),
+            "a row is its own peer"
+        );
+        Ok((start, end))
     }
 
-    fn evaluate(&self, run: &Run<'_>, results: &mut [Value]) -> SqlResult<()> {
-        let peers = self.peers();
+    /// Gives the result of each row, in any order.
+    pub fn evaluate(&self, run: &Run<'_>, give: &mut Give<'_>) -> SqlResult<()> {
         if let WindowKind::Aggregate(aggregate) = &self.call.kind {
-            return self.aggregate(run, aggregate, &peers, results);
+            return self.aggregate(run, aggregate, give);
         }
         let mut dense = 0;
-        for at in 0..self.placed.len() {
+        for at in 0..self.rows.len() {
             run.tick()?;
-            if peers[at].0 == at {
+            if self.peers(at)?.0 == at {
                 dense += 1;
             }
-            results[self.placed[at].at] = self.value(run, at, dense, &peers)?;
+            give(at, self.value(run, at, dense)?)?;
         }
         Ok(())
     }
 
     #[allow(clippy::cast_precision_loss)]
-    fn value(
-        &self,
-        run: &Run<'_>,
-        at: usize,
-        dense: u64,
-        peers: &[(usize, usize)],
-    ) -> SqlResult<Value> {
-        let count = self.placed.len();
+    fn value(&self, run: &Run<'_>, at: usize, dense: u64) -> SqlResult<Value> {
+        let count = self.rows.len();
         let number = |n: usize| Value::UInt(n as u64);
         Ok(match &self.call.kind {
             WindowKind::RowNumber => number(at + 1),
-            WindowKind::Rank => number(peers[at].0 + 1),
+            WindowKind::Rank => number(self.peers(at)?.0 + 1),
             WindowKind::DenseRank => Value::UInt(dense),
             WindowKind::PercentRank if count < 2 => Value::Double(0.0),
-            WindowKind::PercentRank => Value::Double(peers[at].0 as f64 / (count - 1) as f64),
-            WindowKind::CumeDist => Value::Double(peers[at].1 as f64 / count as f64),
+            WindowKind::PercentRank => Value::Double(self.peers(at)?.0 as f64 / (count - 1) as f64),
+            WindowKind::CumeDist => Value::Double(self.peers(at)?.1 as f64 / count as f64),
             WindowKind::Ntile => {
                 let tiles = self.argument(run, 0, at)?;
                 let tiles = usize::try_from(tiles.to_i64().unwrap_or(0)).unwrap_or(0);
@@ -184,7 +115,7 @@ impl Partition<'_> {
             WindowKind::Lag => self.shifted(run, at, true)?,
             WindowKind::Lead => self.shifted(run, at, false)?,
             WindowKind::FirstValue | WindowKind::LastValue | WindowKind::NthValue => {
-                self.framed_value(run, at, peers)?
+                self.framed_value(run, at)?
             }
             WindowKind::Aggregate(_) => Value::Null,
         })
@@ -192,7 +123,7 @@ impl Partition<'_> {
 
     fn argument(&self, run: &Run<'_>, index: usize, at: usize) -> SqlResult<Value> {
         match self.call.arguments.get(index) {
-            Some(expr) => run.eval(expr, self.row(at)),
+            Some(expr) => self.eval(run, expr, at),
             None => Ok(Value::Null),
         }
     }
@@ -201,7 +132,7 @@ impl Partition<'_> {
         let distance = match self.call.arguments.get(1) {
             None => 1,
             Some(expr) => {
-                let distance = run.eval(expr, self.row(at))?.to_i64();
+                let distance = self.eval(run, expr, at)?.to_i64();
                 let distance = distance.and_then(|n| usize::try_from(n).ok());
                 distance.ok_or_else(|| wrong_argument(if back { "lag" } else { "lead" }))?
             }
@@ -209,7 +140,7 @@ impl Partition<'_> {
         let target = if back {
             at.checked_sub(distance)
         } else {
-            at.checked_add(distance).filter(|t| *t < self.placed.len())
+            at.checked_add(distance).filter(|t| *t < self.rows.len())
         };
         match target {
             Some(target) => self.argument(run, 0, target),
@@ -217,8 +148,8 @@ impl Partition<'_> {
         }
     }
 
-    fn framed_value(&self, run: &Run<'_>, at: usize, peers: &[(usize, usize)]) -> SqlResult<Value> {
-        let (start, end) = self.frame(run, at, peers)?;
+    fn framed_value(&self, run: &Run<'_>, at: usize) -> SqlResult<Value> {
+        let (start, end) = self.frame(run, at)?;
         let target = match self.call.kind {
             WindowKind::FirstValue => Some(start),
             WindowKind::LastValue => end.checked_sub(1),
@@ -235,49 +166,44 @@ impl Partition<'_> {
     }
 
     /// The rows of the frame of row `at`: first and one past the last.
-    fn frame(
-        &self,
-        run: &Run<'_>,
-        at: usize,
-        peers: &[(usize, usize)],
-    ) -> SqlResult<(usize, usize)> {
+    fn frame(&self, run: &Run<'_>, at: usize) -> SqlResult<(usize, usize)> {
         let frame = &self.call.frame;
         let distance = |expr: &Expr| -> SqlResult<usize> {
-            let value = run.eval(expr, self.row(at))?.to_i64();
+            let value = self.eval(run, expr, at)?.to_i64();
             let value = value.and_then(|n| usize::try_from(n).ok());
             value.ok_or_else(illegal_distance)
         };
         let start = match &frame.start {
             FrameBound::Unbounded => 0,
             FrameBound::Current if frame.rows => at,
-            FrameBound::Current => peers[at].0,
+            FrameBound::Current => self.peers(at)?.0,
             FrameBound::Preceding(expr) => at.saturating_sub(distance(expr)?),
             FrameBound::Following(expr) => at.saturating_add(distance(expr)?),
             FrameBound::Range(range) => match self.range_limit(run, at, range)? {
-                Limit::Peers => peers[at].0,
+                Limit::Peers => self.peers(at)?.0,
                 Limit::None => 0,
-                Limit::At(limit) => self.count_before(&limit, Ordering::is_lt),
+                Limit::At(limit) => self.count_before(&limit, Ordering::is_lt)?,
             },
         };
         let end = match &frame.end {
-            FrameBound::Unbounded => self.placed.len(),
+            FrameBound::Unbounded => self.rows.len(),
             FrameBound::Current if frame.rows => at + 1,
-            FrameBound::Current => peers[at].1,
+            FrameBound::Current => self.peers(at)?.1,
             FrameBound::Preceding(expr) => (at + 1).saturating_sub(distance(expr)?),
             FrameBound::Following(expr) => (at + 1).saturating_add(distance(expr)?),
             FrameBound::Range(range) => match self.range_limit(run, at, range)? {
-                Limit::Peers => peers[at].1,
-                Limit::None => self.placed.len(),
-                Limit::At(limit) => self.count_before(&limit, Ordering::is_le),
+                Limit::Peers => self.peers(at)?.1,
+                Limit::None => self.rows.len(),
+                Limit::At(limit) => self.count_before(&limit, Ordering::is_le)?,
             },
         };
-        let end = end.min(self.placed.len());
+        let end = end.min(self.rows.len());
         Ok((start.min(end), end))
     }
 
     /// Where the distance from row `at` ends.
     fn range_limit(&self, run: &Run<'_>, at: usize, range: &RangeBound) -> SqlResult<Limit> {
-        let distance = run.eval(&range.distance, self.row(at))?;
+        let distance = self.eval(run, &range.distance, at)?;
         let negative = match &distance {
             Value::Null => true,
             Value::Text(text) => text.trim_start().starts_with('-'),
@@ -286,20 +212,20 @@ impl Partition<'_> {
         if negative {
             return Err(illegal_distance());
         }
-        if self.placed[at].order.first().is_none_or(Value::is_null) {
+        let has_place = |order: &[Value]| order.first().is_some_and(|value| !value.is_null());
+        if !self.rows.with(at, |_, order| Ok(has_place(order)))? {
             return Ok(Limit::Peers);
         }
-        Ok(match run.eval(&range.limit, self.row(at))? {
+        Ok(match self.eval(run, &range.limit, at)? {
             Value::Null => Limit::None,
             limit => Limit::At(limit),
         })
     }
 
     /// How many rows come before `limit`, by where each stands to it in the window's order.
-    fn count_before(&self, limit: &Value, wanted: fn(Ordering) -> bool) -> usize {
-        let before = |placed: &Placed| {
-            let (Some(value), Some((expr, descending))) =
-                (placed.order.first(), self.call.order.first())
+    fn count_before(&self, limit: &Value, wanted: fn(Ordering) -> bool) -> SqlResult<usize> {
+        let is_before = |order: &[Value]| {
+            let (Some(value), Some((expr, descending))) = (order.first(), self.call.order.first())
             else {
                 return false;
             };
@@ -310,7 +236,16 @@ impl Partition<'_> {
                 ordering
             })
         };
-        self.placed.partition_point(before)
+        let (mut low, mut high) = (0, self.rows.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.rows.with(middle, |_, order| Ok(is_before(order)))? {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
     }
 
     /// As [`Self::aggregate`] for frames that reach to the end: from the last row to the first
@@ -319,14 +254,13 @@ impl Partition<'_> {
         &self,
         run: &Run<'_>,
         aggregate: &AggregateCall,
-        peers: &[(usize, usize)],
-        results: &mut [Value],
+        give: &mut Give<'_>,
     ) -> SqlResult<()> {
         let mut state = Accumulator::new(aggregate);
-        let mut from = self.placed.len();
-        for at in (0..self.placed.len()).rev() {
+        let mut from = self.rows.len();
+        for at in (0..self.rows.len()).rev() {
             run.tick()?;
-            let (start, end) = self.frame(run, at, peers)?;
+            let (start, end) = self.frame(run, at)?;
             if start > from {
                 state = Accumulator::new(aggregate);
                 from = end;
@@ -334,9 +268,10 @@ impl Partition<'_> {
             while from > start {
                 from -= 1;
                 run.tick()?;
-                state.add(run, aggregate, self.row(from))?;
+                self.rows
+                    .with(from, |row, _| state.add(run, aggregate, row))?;
             }
-            results[self.placed[at].at] = state.result(run, aggregate)?;
+            give(at, state.result(run, aggregate)?)?;
         }
         Ok(())
     }
@@ -345,20 +280,19 @@ impl Partition<'_> {
         &self,
         run: &Run<'_>,
         aggregate: &AggregateCall,
-        peers: &[(usize, usize)],
-        results: &mut [Value],
+        give: &mut Give<'_>,
     ) -> SqlResult<()> {
         let grows = matches!(self.call.frame.start, FrameBound::Unbounded);
         let shrinks = matches!(self.call.frame.end, FrameBound::Unbounded);
         if shrinks && !grows && !depends_on_order(aggregate.kind) {
-            return self.aggregate_backwards(run, aggregate, peers, results);
+            return self.aggregate_backwards(run, aggregate, give);
         }
         let mut state = Accumulator::new(aggregate);
         let mut taken = 0;
         let mut known: Option<(usize, Value)> = None;
-        for at in 0..self.placed.len() {
+        for at in 0..self.rows.len() {
             run.tick()?;
-            let (start, end) = self.frame(run, at, peers)?;
+            let (start, end) = self.frame(run, at)?;
             if !grows {
                 state = Accumulator::new(aggregate);
                 taken = start;
@@ -366,7 +300,8 @@ impl Partition<'_> {
             }
             while taken < end {
                 run.tick()?;
-                state.add(run, aggregate, self.row(taken))?;
+                self.rows
+                    .with(taken, |row, _| state.add(run, aggregate, row))?;
                 taken += 1;
             }
             let value = match &known {
@@ -374,7 +309,7 @@ impl Partition<'_> {
                 _ => state.result(run, aggregate)?,
             };
             known = Some((end, value.clone()));
-            results[self.placed[at].at] = value;
+            give(at, value)?;
         }
         Ok(())
     }
