@@ -2,7 +2,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 8 | `MXJOURN3`: the last byte is the version of what is in records |
+//! | 8 | `MXJOURN4`: the last byte is the version of what is in records |
 //! | then each record: 4 | length of the payload, little-endian |
 //! | 8 | the term of the writer, little-endian |
 //! | 4 | CRC-32 of length and term, little-endian: a changed length is not taken for the end |
@@ -26,7 +26,7 @@ use manxdb_core::{NodeId, Token};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-const MAGIC: &[u8; 8] = b"MXJOURN3";
+const MAGIC: &[u8; 8] = b"MXJOURN4";
 /// Length, term and two checksums.
 const HEADER_BYTES: usize = 4 + 8 + 4 + 4;
 /// The longest payload: a state that fits into a message, and what goes with it.
@@ -480,7 +480,7 @@ mod tests {
         let path = directory.path().join("journal");
         write(&path, 1, &["one"]);
         let mut bytes = std::fs::read(&path).unwrap();
-        for (version, says) in [(b'2', "version '2'"), (b'4', "version '4'")] {
+        for (version, says) in [(b'3', "version '3'"), (b'5', "version '5'")] {
             bytes[MAGIC.len() - 1] = version;
             std::fs::write(&path, &bytes).unwrap();
             let refused = open(&path, 2).unwrap_err();

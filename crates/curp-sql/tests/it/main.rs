@@ -13,3 +13,4 @@ mod mutants;
 mod process;
 mod rounds;
 mod setting;
+mod stored;

@@ -17,10 +17,10 @@ use std::time::Duration;
 
 use manxdb_core::NodeId;
 use manxdb_curp_sql::driver::KnownMaster;
-use manxdb_curp_sql::{Commits, PrimaryDriver, PrimaryEvent, Rows};
+use manxdb_curp_sql::{Commits, PrimaryDriver, PrimaryEvent, RowsView};
 use manxdb_gateway::admin::AdminServer;
 use manxdb_net::DataDirectory;
-use manxdb_storage::{Engine, Version, WriteBatch};
+use manxdb_storage::{Engine, StorageError, Version, WriteBatch};
 use manxdb_txn::{LocalOptions, LocalPath};
 
 use super::admin::follower_sources;
@@ -223,7 +223,7 @@ impl Membership {
 fn replicated_path(
     settings: &Settings,
     commits: &Arc<Commits>,
-    rows: &Rows,
+    rows: &RowsView,
 ) -> Result<(Store, Arc<LocalPath>), Fault> {
     let directory = settings.data.join(ROWS);
     match std::fs::remove_dir_all(&directory) {
@@ -247,36 +247,23 @@ fn cannot_empty(directory: &Path, error: std::io::Error) -> Fault {
     Fault::io(format!("cannot empty {}", directory.display()), error)
 }
 
-/// Writes rows into an empty engine, each at its version.
-fn load(engine: &dyn Engine, rows: &Rows) -> Result<(), Fault> {
-    let mut live: Vec<_> = rows.live().collect();
-    live.sort_by_key(|(_, version, _)| *version);
-    let newest = live.last().copied();
+/// Writes rows into an empty engine, a batch at a time. Nobody reads below the last of them: so each batch
+/// has one version, from the newest that any row has on, and no version is given twice.
+fn load(engine: &dyn Engine, rows: &RowsView) -> Result<(), StorageError> {
+    let mut at = rows.latest();
     let mut batch = WriteBatch::default();
     let mut bytes = 0;
-    let mut last = Version::ZERO;
-    for (key, version, value) in live {
-        // A batch ends between two versions: the next one is newer than all of it.
-        if bytes >= LOAD_BYTES && version > last {
+    rows.each_live(|key, version, value| {
+        assert!(version <= rows.latest(), "no row is newer than the newest");
+        if bytes >= LOAD_BYTES {
             engine.append(&std::mem::take(&mut batch))?;
             bytes = 0;
+            at = Version(at.0 + 1);
         }
-        last = version;
         bytes += key.len() + value.len();
-        batch
-            .writes
-            .push((version, key.to_vec(), Some(value.to_vec())));
-    }
-    // The newest versions may be of rows that are deleted: they are not given again.
-    if let Some((key, version, value)) = newest.filter(|(_, version, _)| *version < rows.latest()) {
-        assert!(
-            version <= last,
-            "rows are loaded in the order of their versions"
-        );
-        batch
-            .writes
-            .push((rows.latest(), key.to_vec(), Some(value.to_vec())));
-    }
+        batch.writes.push((at, key.to_vec(), Some(value.to_vec())));
+        Ok::<_, StorageError>(())
+    })?;
     if !batch.writes.is_empty() {
         engine.append(&batch)?;
     }
@@ -325,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_loaded_at_their_versions_and_no_version_comes_again() {
+    fn rows_are_loaded_and_no_version_comes_again() {
         let mut machine = SqlMachine::empty();
         machine.apply(&SqlCommand::Claim(Owner(1)).encode());
         let mut commit = |version, key: &str, value: Option<&str>| {
@@ -346,18 +333,17 @@ mod tests {
         commit(8, "c", Some("three"));
         commit(9, "c", None);
         let engine = MemoryEngine::new();
-        load(&engine, machine.rows()).unwrap();
+        load(&engine, &machine.view()).unwrap();
         assert_eq!(engine.latest().unwrap(), Version(9));
         let at = |key: &str, version| {
             let found = engine.get(key.as_bytes(), Version(version)).unwrap();
             found.map(|found| String::from_utf8(found.value).unwrap())
         };
-        assert_eq!(at("b", 3).as_deref(), Some("one"));
-        assert_eq!(at("a", 4), None);
+        assert_eq!(at("b", 9).as_deref(), Some("one"));
         assert_eq!(at("a", 9).as_deref(), Some("two"));
         assert_eq!(at("c", 9), None);
         let nothing = MemoryEngine::new();
-        load(&nothing, SqlMachine::empty().rows()).unwrap();
+        load(&nothing, &SqlMachine::empty().view()).unwrap();
         assert_eq!(nothing.latest().unwrap(), Version::ZERO);
     }
 }
