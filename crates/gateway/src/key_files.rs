@@ -62,10 +62,12 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, KeyFileError> {
     fs::read(path).map_err(|source| KeyFileError::file(path, source))
 }
 
-/// Writes `path` whole or not at all: a start that is interrupted leaves no half key behind,
+/// Writes `path` whole or not at all, durably: a start that is interrupted leaves no half key behind,
 /// which the next start would stumble over.
 pub(crate) fn write(path: &Path, bytes: &[u8], readers: Readers) -> Result<(), KeyFileError> {
-    let part = path.with_extension("pem.part");
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    let part = Path::new(&part).to_owned();
     write_and_rename(&part, path, bytes, readers).map_err(|source| KeyFileError::file(path, source))
 }
 
@@ -85,7 +87,18 @@ fn write_and_rename(part: &Path, path: &Path, bytes: &[u8], readers: Readers) ->
     let mut file = options.open(part)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    fs::rename(part, path)
+    fs::rename(part, path)?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    sync_directory(directory.unwrap_or(Path::new(".")))
+}
+
+/// The new name outlives a crash.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the directory of a file of keys is no file of the store"
+)]
+fn sync_directory(path: &Path) -> io::Result<()> {
+    fs::File::open(path)?.sync_all()
 }
 
 #[cfg(test)]

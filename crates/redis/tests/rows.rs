@@ -79,7 +79,10 @@ fn contents(keyspace: &Keyspace) -> BTreeMap<(usize, Vec<u8>), (u64, String)> {
             let mut elements = Vec::new();
             let shown = match &entry.value {
                 manxdb_redis::keyspace::Value::Hash(hash) => {
-                    elements.extend(hash.iter().map(|pair| format!("{pair:?}")));
+                    elements.extend(hash.iter().map(|pair| {
+                        let expiry = hash.expiry(pair.0);
+                        format!("{pair:?} {expiry:?}")
+                    }));
                     elements.sort();
                     format!("{elements:?}")
                 }
@@ -163,6 +166,15 @@ fn words() -> impl Strategy<Value = Vec<String>> {
             let many: Vec<String> = (0..150).map(|i| format!("f{i} v")).collect();
             format!("HSET h{k} {}", many.join(" "))
         }),
+        (key(), 1..40_u32, item(), item())
+            .prop_map(|(k, t, f, g)| format!("HPEXPIRE h{k} {t} FIELDS 2 {f} {g}")),
+        (key(), 1..40_u32, 0..150_u32, 0..150_u32)
+            .prop_map(|(k, t, f, g)| format!("HPEXPIRE h{k} {t} FIELDS 2 f{f} f{g}")),
+        (key(), item()).prop_map(|(k, f)| format!("HPERSIST h{k} FIELDS 1 {f}")),
+        (key(), 1..20_u32, item())
+            .prop_map(|(k, t, f)| format!("HSETEX h{k} PX {t} FIELDS 2 {f} v f7 w")),
+        (key(), item()).prop_map(|(k, f)| format!("HSETEX h{k} KEEPTTL FIELDS 1 {f} kept")),
+        (key(), item()).prop_map(|(k, f)| format!("HGETDEL h{k} FIELDS 1 {f}")),
         (key(), item(), item()).prop_map(|(k, f, v)| format!("XADD x{k} * {f} {v}")),
         (key(), 0..5_u32).prop_map(|(k, n)| format!("XADD x{k} MAXLEN {n} * f v")),
         (key(), 1..80_u32).prop_map(|(k, n)| format!("XDEL x{k} {}-0", 1000 + n)),

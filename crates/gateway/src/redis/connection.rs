@@ -121,6 +121,11 @@ impl Connection {
         is_first
     }
 
+    /// Whether replies wait for the log to have `round`.
+    pub fn waits_for_round(&self, round: u64) -> bool {
+        self.unlogged.is_some_and(|(waits_for, _)| waits_for == round)
+    }
+
     /// Rounds up to `round` are in the log.
     pub fn logged(&mut self, round: u64) {
         self.unlogged = self.unlogged.filter(|(waits_for, _)| *waits_for > round);

@@ -18,14 +18,20 @@ use super::connection::Connection;
 use super::long_commands::{LongCommands, micros_since};
 use super::script_host::LoopHost;
 use super::sockets::Sockets;
-use super::store::{FromStore, Values, libraries};
+use super::store::{Values, libraries};
 use super::sync::Syncs;
+use super::users_file::UsersFile;
 use super::{Listening, RedisStore, Shared};
 
 /// How often time is looked at when nothing else happens.
 const TICK_MILLIS: u64 = 100;
 /// Events that are taken at once.
 pub const EVENTS: usize = 256;
+/// Rows of a round that wait for no more commands: an append costs what it costs, however many rows it has, and a
+/// round of one row is mostly that.
+const ROWS_OF_A_FULL_ROUND: usize = 16;
+/// Looks for further commands before a round is appended.
+const GATHERINGS: usize = 8;
 /// Commands of one connection in a round.
 const COMMANDS: usize = 1024;
 
@@ -38,13 +44,14 @@ pub struct EventLoop {
     pub(super) values: Values,
     pub(super) shared: Arc<Shared>,
     pub(super) is_synced: bool,
+    users: Option<UsersFile>,
     /// What the running command writes.
     effects: Effects,
     /// Rows that are not in the log yet.
     pub(super) rows: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     pub(super) round: u64,
     /// Connections that wrote in this round.
-    pub(super) writers: HashSet<ClientId>,
+    pub(super) writers: Vec<ClientId>,
     pub(super) parked: BTreeSet<ClientId>,
     pub(super) held: BTreeSet<ClientId>,
     pub(super) requested: HashSet<Vec<u8>>,
@@ -59,8 +66,10 @@ pub struct EventLoop {
     pub(super) now: u64,
     pub(super) micros: u16,
     pub(super) ticked: u64,
+    /// When numbers were told last.
+    pub(super) counted: u64,
     /// Commands wait for the end of a pause, or did when the round began.
-    was_paused: bool,
+    pub(super) was_paused: bool,
 }
 
 impl EventLoop {
@@ -74,6 +83,7 @@ impl EventLoop {
         values: Values,
         shared: &Arc<Shared>,
     ) -> io::Result<Self> {
+        let users = listening.users.clone().map(UsersFile);
         let sockets = Sockets::new(listening, &shared.bell)?;
         let is_synced = settings.is_synced;
         let mut this = Self {
@@ -84,10 +94,11 @@ impl EventLoop {
             values,
             shared: Arc::clone(shared),
             is_synced,
+            users,
             effects: Effects::default(),
             rows: Vec::new(),
             round: 0,
-            writers: HashSet::new(),
+            writers: Vec::new(),
             parked: BTreeSet::new(),
             held: BTreeSet::new(),
             requested: HashSet::new(),
@@ -98,11 +109,19 @@ impl EventLoop {
             now: 0,
             micros: 0,
             ticked: 0,
+            counted: 0,
             was_paused: false,
         };
         this.look_at_clock();
         this.server.start(this.now);
         this.take_libraries().map_err(io::Error::other)?;
+        if let Some(users) = &this.users {
+            let loaded = users
+                .read()
+                .and_then(|text| this.server.load_users(&text))
+                .map_err(|why| format!("users of {}: {why}", users.path().display()));
+            loaded.map_err(io::Error::other)?;
+        }
         Ok(this)
     }
 
@@ -127,14 +146,11 @@ impl EventLoop {
                 break;
             }
             self.look_at_clock();
-            for event in events.drain(..) {
-                let event: epoll::Event = event;
-                let data = event.data.u64();
-                self.sockets
-                    .take(&mut self.server, data, event.flags, self.now);
-            }
+            self.take_events(&mut events);
             self.take_from_store();
-            self.run_commands();
+            let active: Vec<ClientId> = self.sockets.active.iter().copied().collect();
+            self.run_commands(&active);
+            self.gather(&mut events);
             if self.is_abandoned {
                 // A script was ended in the middle: nothing of this round is kept or answered.
                 break;
@@ -147,7 +163,7 @@ impl EventLoop {
     }
 
     /// Whether commands may run that a pause held.
-    fn pause_is_over(&self) -> bool {
+    pub(super) fn pause_is_over(&self) -> bool {
         self.was_paused && !self.server.is_paused()
     }
 
@@ -166,6 +182,11 @@ impl EventLoop {
         } else {
             wake
         };
+        self.poll(events, millis)
+    }
+
+    /// What sockets have, after so many milliseconds at the latest.
+    fn poll(&self, events: &mut Vec<epoll::Event>, millis: u64) -> io::Result<()> {
         let timeout = Timespec {
             tv_sec: 0,
             tv_nsec: i64::try_from(millis * 1_000_000).unwrap_or(0),
@@ -198,85 +219,35 @@ impl EventLoop {
         }
     }
 
-    fn take_from_store(&mut self) {
-        let mut came = false;
-        while let Some(told) = self.values.next() {
-            came = true;
-            let mut is_written = false;
-            match told {
-                FromStore::Page(page) => {
-                    if let Err(row) = self.server.keyspace.take_page(&page) {
-                        self.damaged(&row, "a row of it is of no known form");
-                    }
-                }
-                FromStore::Complete => self.server.keyspace.complete(),
-                FromStore::Value(loaded) => {
-                    self.requested.remove(&loaded.row);
-                    let stamp = self.stamp();
-                    match self.server.install(loaded, stamp) {
-                        Ok(effects) => is_written = self.wrote(effects),
-                        Err(row) => self.damaged(&row, "its rows do not make its value"),
-                    }
-                }
-                FromStore::Failed(Some(row), error) => self.damaged(&row, &error.to_string()),
-                FromStore::Failed(None, error) => self.names_failed(&error.to_string()),
+    /// Lets commands that came meanwhile into a round that writes little, so that their rows are appended with
+    /// it. Nobody waits for more to come, and who has all its commands in the round already is not looked for.
+    fn gather(&mut self, events: &mut Vec<epoll::Event>) {
+        for _ in 0..GATHERINGS {
+            let writes_little = !self.rows.is_empty() && self.rows.len() < ROWS_OF_A_FULL_ROUND;
+            let others_may_come = self.writers.len() < self.sockets.connections.len();
+            if self.is_abandoned || !writes_little || !others_may_come {
+                return;
             }
-            self.send_outbox(is_written);
-        }
-        if came {
-            self.make_room();
-        }
-        if came || self.pause_is_over() {
-            self.sockets.active.extend(&self.parked);
-        }
-        self.was_paused = self.server.is_paused();
-    }
-
-    /// A value cannot be read: those whose commands need it are told.
-    fn damaged(&mut self, row: &[u8], why: &str) {
-        tracing::error!(
-            row = manxdb_storage::physical::hex(row),
-            why,
-            "a Redis key cannot be read"
-        );
-        self.requested.remove(row);
-        let needs_it = |needs: &Needs| match needs {
-            Needs::Values(loads) => loads.iter().any(|load| load.row == row),
-            Needs::AllNames | Needs::Nothing | Needs::Paused => false,
-        };
-        let text = format!("ERR a key of this command cannot be read: {why}");
-        self.refuse_parked(&text, needs_it);
-    }
-
-    /// Names of keys cannot be read: commands on single keys go on, those on all are refused.
-    fn names_failed(&mut self, why: &str) {
-        tracing::error!(why, "names of Redis keys cannot be read");
-        let text = format!("ERR names of keys cannot be read: {why}");
-        self.refuse_parked(&text, |needs| *needs == Needs::AllNames);
-        self.names_failure = Some(text);
-    }
-
-    /// Answers parked commands that need what is not to be had.
-    fn refuse_parked(&mut self, text: &str, is_refused: impl Fn(&Needs) -> bool) {
-        let error = Reply::error(text.to_owned());
-        for id in self.parked.clone() {
-            let Some(connection) = self.sockets.connections.get_mut(&id) else {
-                continue;
-            };
-            if !is_refused(&self.server.needs(id, &connection.command)) {
-                continue;
+            if self.poll(events, 0).is_err() || events.is_empty() {
+                return; // the next wait tells what is wrong
             }
-            connection.is_parked = false;
-            connection.parked_since = None;
-            error.encode(self.server.protocol(id), connection.out());
-            self.parked.remove(&id);
-            self.sockets.active.insert(id);
+            let came: Vec<ClientId> = events.iter().map(|e| ClientId(e.data.u64())).collect();
+            self.take_events(events);
+            self.run_commands(&came);
         }
     }
 
-    fn run_commands(&mut self) {
-        let active: Vec<ClientId> = self.sockets.active.iter().copied().collect();
-        for id in active {
+    fn take_events(&mut self, events: &mut Vec<epoll::Event>) {
+        for event in events.drain(..) {
+            let event: epoll::Event = event;
+            let data = event.data.u64();
+            self.sockets
+                .take(&mut self.server, data, event.flags, self.now);
+        }
+    }
+
+    fn run_commands(&mut self, of: &[ClientId]) {
+        for id in of.iter().copied() {
             if self.is_abandoned {
                 return;
             }
@@ -286,8 +257,8 @@ impl EventLoop {
                 continue;
             };
             self.run_commands_of(id, &mut connection);
+            let is_written = connection.waits_for_round(self.round + 1);
             self.sockets.connections.insert(id, connection);
-            let is_written = self.writers.contains(&id);
             self.send_outbox(is_written);
             if !self.rows.is_empty() {
                 self.make_room();
@@ -306,11 +277,12 @@ impl EventLoop {
         }
         let mut at = 0;
         for _ in 0..COMMANDS {
-            if !connection.may_run() || self.server.is_waiting(id) {
+            let may_run = connection.may_run();
+            let limits = self.server.limits_of_next(id).filter(|_| may_run);
+            let Some(limits) = limits else {
                 connection.look_again();
                 break;
-            }
-            let limits = self.server.limits(id);
+            };
             let mut command = std::mem::take(&mut connection.command);
             let decoded = connection
                 .decoder
@@ -383,6 +355,7 @@ impl EventLoop {
             values: &self.values,
             syncs: &self.syncs,
             shared: &self.shared,
+            users: self.users.as_ref(),
             stamp,
             begun: None,
             clock: None,
@@ -423,7 +396,7 @@ impl EventLoop {
         if !connection.wait_for_log(round, start) {
             return; // behind a reply that does
         }
-        self.writers.insert(id);
+        self.writers.push(id);
         if self.is_synced {
             connection.hold(round, start);
             self.held.insert(id);
@@ -431,25 +404,17 @@ impl EventLoop {
     }
 
     /// Rows that no connection of this round wrote; whether replies that came of them wait for them.
-    fn wrote(&mut self, effects: Effects) -> bool {
+    pub(super) fn wrote(&mut self, effects: Effects) -> bool {
         let has_changed = effects.has_changes();
         self.rows
             .extend(effects.rows.into_iter().map(|row| (row.key, row.value)));
         has_changed
     }
 
-    fn want(&mut self, loads: Vec<manxdb_redis::keyspace::Load>) {
-        for load in loads {
-            if self.requested.insert(load.row.clone()) {
-                self.values.want(load);
-            }
-        }
-    }
-
     /// Replies and messages for others. With `is_written` they came of a change, and wait for the log
     /// or the disk as the reply of its writer; others never do, though the log may have refused the rows
     /// of rounds before.
-    fn send_outbox(&mut self, is_written: bool) {
+    pub(super) fn send_outbox(&mut self, is_written: bool) {
         assert!(
             !is_written || !self.rows.is_empty(),
             "a change is in rows that the log does not have"

@@ -9,7 +9,7 @@
 //! redis-loop    epoll · commands · one append a round · replies      (event_loop, answers, connection, stream)
 //! redis-sync    waits for the disk, for all rounds before at once    (sync)
 //! redis-names   names of keys after a start; rows that nobody sees   (store, garbage)
-//! redis-values  values that are in the store only                    (store)
+//! redis-values  values that are in the store only                    (store, loads)
 //! ```
 //!
 //! A script holds the loop up; other connections are told so, and may end it (script_host).
@@ -21,6 +21,7 @@ mod check;
 mod connection;
 mod event_loop;
 mod garbage;
+mod loads;
 mod long_commands;
 mod numbers;
 mod script_host;
@@ -28,10 +29,12 @@ mod sockets;
 mod store;
 mod stream;
 mod sync;
+mod users_file;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -66,6 +69,8 @@ pub struct Listening {
     pub tls: Option<Arc<ServerConfig>>,
     /// Connections at a time; more are refused.
     pub connections_max: usize,
+    /// Where users are kept beside those of the settings: ACL LOAD and SAVE.
+    pub users: Option<PathBuf>,
 }
 
 /// What the threads share.
@@ -94,7 +99,7 @@ impl RedisServer {
     /// Serves the connections of `listening` until [`RedisServer::shutdown`].
     ///
     /// # Errors
-    /// The store cannot be read, or the system gives no threads or descriptors.
+    /// The store or the file of users cannot be read, or the system gives no threads or descriptors.
     pub fn start(listening: Listening, store: RedisStore, settings: Settings) -> io::Result<Self> {
         let address = listening.listener.local_addr()?;
         let shared = Arc::new(Shared {

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::event_loop::EventLoop;
 
-/// What a Redis server tells of itself: the numbers of INFO, at the end of the last round, and what was slow.
+/// What a Redis server tells of itself: the numbers of INFO, at the end of a round of this millisecond or before, and what was slow.
 #[derive(Debug)]
 pub struct RedisCounters {
     /// In the order of [`NUMBERS`].
@@ -64,7 +64,8 @@ impl RedisCounters {
 }
 
 impl EventLoop {
-    /// What other threads may see, after each round.
+    /// What other threads may see, after a round: at most once a millisecond, since telling it takes as long as a
+    /// short command.
     pub(super) fn count(&mut self) {
         for (level, text) in self.server.take_script_log() {
             match level {
@@ -73,6 +74,10 @@ impl EventLoop {
                 _ => tracing::warn!(text, "redis.log of a script"),
             }
         }
+        if self.counted == self.now {
+            return;
+        }
+        self.counted = self.now;
         // The others are paused.
         let loads = |id: &&ClientId| {
             let connection = self.sockets.connections.get(id);

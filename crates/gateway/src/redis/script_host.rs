@@ -15,6 +15,7 @@ use super::long_commands::micros_since;
 use super::sockets::Sockets;
 use super::store::{self, FromStore, Values};
 use super::sync::Syncs;
+use super::users_file::UsersFile;
 use super::{RedisStore, Shared};
 
 /// The loop, while it runs one command.
@@ -24,6 +25,7 @@ pub struct LoopHost<'a> {
     pub values: &'a Values,
     pub syncs: &'a Syncs,
     pub shared: &'a Shared,
+    pub users: Option<&'a UsersFile>,
     pub stamp: Stamp,
     /// When the clock was first looked at.
     pub begun: Option<Instant>,
@@ -77,6 +79,14 @@ impl ScriptHost for LoopHost<'_> {
 
     fn secret(&mut self, bytes: &mut [u8]) -> bool {
         aws_lc_rs::rand::fill(bytes).is_ok()
+    }
+
+    fn read_users(&mut self) -> Option<Result<String, String>> {
+        self.users.map(UsersFile::read)
+    }
+
+    fn write_users(&mut self, text: &str) -> Option<Result<(), String>> {
+        self.users.map(|users| users.write(text))
     }
 }
 

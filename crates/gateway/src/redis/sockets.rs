@@ -24,7 +24,8 @@ pub struct Sockets {
     pub listener: TcpListener,
     pub epoll: OwnedFd,
     bell: OwnedFd,
-    pub connections: HashMap<ClientId, Connection>,
+    /// Each is taken out while its commands run: a pointer is what moves.
+    pub connections: HashMap<ClientId, Box<Connection>, foldhash::fast::RandomState>,
     connections_max: usize,
     tls: Option<Arc<ServerConfig>>,
     /// Connections with something to send, or whose next commands may be there.
@@ -39,6 +40,7 @@ impl Sockets {
             listener,
             tls,
             connections_max,
+            users: _,
         } = listening;
         listener.set_nonblocking(true)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -51,7 +53,7 @@ impl Sockets {
             listener,
             epoll,
             bell,
-            connections: HashMap::new(),
+            connections: HashMap::default(),
             connections_max,
             tls,
             active: BTreeSet::new(),
@@ -109,7 +111,8 @@ impl Sockets {
                 server.set_local_address(id, local.to_string());
             }
             let stream = Stream::new(socket, self.tls.clone());
-            self.connections.insert(id, Connection::new(stream));
+            self.connections
+                .insert(id, Box::new(Connection::new(stream)));
         }
     }
 }

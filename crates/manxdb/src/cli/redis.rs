@@ -1,6 +1,7 @@
 //! The flags of `serve` for Redis clients.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
@@ -45,4 +46,7 @@ pub struct RedisArgs {
         hide_env_values = true
     )]
     pub redis_password: Option<String>,
+    /// File of Redis users, read at the start and by ACL LOAD, written by ACL SAVE [default: none]
+    #[arg(long, env = "MANXDB_REDIS_ACL_FILE", value_name = "FILE")]
+    pub redis_acl_file: Option<PathBuf>,
 }

@@ -73,6 +73,7 @@ pub struct Keys {
     pub redis_engine: Option<Spanned<RedisEngineChoice>>,
     pub redis_memory_mb: Option<Spanned<usize>>,
     pub redis_password: Option<Spanned<String>>,
+    pub redis_acl_file: Option<Spanned<PathBuf>>,
     pub vault: Option<Spanned<PathBuf>>,
     pub vault_mirror: Option<Spanned<PathBuf>>,
     pub master_key_file: Option<Spanned<PathBuf>>,

@@ -1,9 +1,10 @@
 //! The Redis server's settings.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use super::file::Keys;
-use super::resolve::{Resolver, pick, plain, quoted};
+use super::resolve::{Resolver, path, pick, plain, quoted};
 use crate::cli::{RedisArgs, RedisEngineChoice};
 use crate::fault::Fault;
 
@@ -23,6 +24,8 @@ pub struct RedisSettings {
     pub memory_bytes: usize,
     /// Their password; `None`: none is asked for.
     pub password: Option<String>,
+    /// File of their users.
+    pub acl_file: Option<PathBuf>,
 }
 
 /// Settles them; none when Redis clients are not served.
@@ -58,6 +61,13 @@ pub(super) fn settle(
         None,
         |_| quoted(&"…"),
     );
+    let acl_file = r.pick(
+        "redis_acl_file",
+        args.redis_acl_file.as_ref(),
+        keys.redis_acl_file.as_ref(),
+        None,
+        path,
+    );
     if !(MEMORY_MB_MIN..=MEMORY_MB_MAX).contains(&memory) {
         return Err(Fault::Config(format!(
             "redis_memory_mb is {memory} but must be {MEMORY_MB_MIN} to {MEMORY_MB_MAX}"
@@ -77,6 +87,7 @@ pub(super) fn settle(
         is_stored: engine == RedisEngineChoice::Rocksdb,
         memory_bytes: memory << 20,
         password,
+        acl_file,
     }))
 }
 

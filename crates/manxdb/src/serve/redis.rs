@@ -70,6 +70,7 @@ pub fn start(
         listener,
         tls: Some(tls),
         connections_max: settings.max_connections,
+        users: redis.acl_file.clone(),
     };
     RedisServer::start(listening, kept_in, server)
         .map_err(|error| Fault::io("cannot start the Redis listener", error))

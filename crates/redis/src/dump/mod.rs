@@ -1,8 +1,9 @@
 //! DUMP and RESTORE: a value as bytes that Redis, too, writes and reads.
 //!
 //! A payload is a type, the value in the form of an RDB file, the version of that form (u16) and a
-//! CRC-64 of all before it, both little-endian. Written is version 10 (Redis 7.0) without compression.
-//! Read are versions up to 11 (Redis 7.2), all forms of values from Redis 2.6 on (see [`read`]).
+//! CRC-64 of all before it, both little-endian. Written is version 10 (Redis 7.0) without compression, and
+//! version 12 (Redis 7.4) of hashes with fields that expire.
+//! Read are versions up to 12, all forms of values from Redis 2.6 on (see [`read`]).
 //! Modules are neither written nor read.
 //!
 //! | file | what |
@@ -50,8 +51,8 @@ pub static COMMANDS: &[CommandSpec] = &[
 
 /// Version of the form that is written.
 const VERSION: u16 = 10;
-/// The last version that is read.
-const VERSION_MAX: u16 = 11;
+/// Version of hashes with fields that expire, the last that is read.
+const VERSION_MAX: u16 = 12;
 
 /// Types of values, as an RDB file numbers them.
 mod kinds {
@@ -73,6 +74,8 @@ mod kinds {
     pub const STREAM_7_0: u8 = 19;
     pub const SET_LISTPACK: u8 = 20;
     pub const STREAM_7_2: u8 = 21;
+    pub const HASH_EXPIRING: u8 = 24;
+    pub const HASH_EXPIRING_LISTPACK: u8 = 25;
     /// No value: the code of functions.
     pub const LIBRARY: u8 = 245;
 }
@@ -84,7 +87,7 @@ pub fn libraries<'a>(codes: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
         out.push(kinds::LIBRARY);
         write::string(&mut out, code);
     }
-    sealed(out)
+    sealed(out, VERSION)
 }
 
 /// The codes of the libraries of a payload; `None` for one that Redis and this server did not write.
@@ -94,12 +97,16 @@ pub fn libraries_of(payload: &[u8]) -> Option<Vec<Vec<u8>>> {
 
 /// The payload of a value; `None` for one that has none.
 fn payload(value: &crate::keyspace::Value) -> Option<Vec<u8>> {
-    write::value(value).map(sealed)
+    let version = match value.next_due() {
+        Some(_) => VERSION_MAX,
+        None => VERSION,
+    };
+    write::value(value).map(|out| sealed(out, version))
 }
 
 /// With the version and the checksum.
-fn sealed(mut out: Vec<u8>) -> Vec<u8> {
-    out.extend_from_slice(&VERSION.to_le_bytes());
+fn sealed(mut out: Vec<u8>, version: u16) -> Vec<u8> {
+    out.extend_from_slice(&version.to_le_bytes());
     let sum = checksum::crc64(&out);
     out.extend_from_slice(&sum.to_le_bytes());
     out
@@ -132,14 +139,21 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(
-            kind in "SET|RPUSH|SADD|HSET|ZADD|XADD",
+            kind in "SET|RPUSH|SADD|HSET|HPEXPIREAT|ZADD|XADD",
             words in prop::collection::vec((-99_999..99_999_i64, "[a-z]{0,30}"), 1..40),
         ) {
-            let lines: Vec<String> = words.iter().map(|(number, text)| match kind.as_str() {
+            let mut lines: Vec<String> = words.iter().map(|(number, text)| match kind.as_str() {
+                "HPEXPIREAT" => format!("HSET k {number} x{text}"),
                 "XADD" => format!("XADD k * f{} {number} g x{text}", number % 3),
                 "HSET" | "ZADD" => format!("{kind} k {number} x{text}"),
                 _ => format!("{kind} k {number}"),
             }).collect();
+            if kind == "HPEXPIREAT" {
+                let each = words.iter().filter(|(number, _)| number % 2 == 0);
+                lines.extend(each.map(|(number, _)| {
+                    format!("HPEXPIREAT k {} FIELDS 1 {number}", number.abs() + 5)
+                }));
+            }
             let value = value_of(&lines);
             let payload = payload(&value).unwrap();
             let bytes = verified(&payload).unwrap();
@@ -164,7 +178,9 @@ mod tests {
 
         #[test]
         fn no_packed_bytes_make_reading_panic(
-            kind in prop::sample::select(vec![10_u8, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21]),
+            kind in prop::sample::select(vec![
+                10_u8, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 25,
+            ]),
             bytes in prop::collection::vec(any::<u8>(), 0..60),
             header in prop::sample::select(vec![0_usize, 6, 8, 10]),
         ) {
@@ -174,6 +190,7 @@ mod tests {
             let prefix: &[u8] = match kind {
                 14 => &[1],
                 18 => &[1, 2],
+                25 => &[1, 0, 0, 0, 0, 0, 0, 0],
                 15 | 19 | 21 => &[1, 16, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1],
                 _ => &[],
             };

@@ -135,6 +135,29 @@ pub fn value(bytes: &[u8]) -> Option<Value> {
             }
             hash(&pairs)?
         }
+        kinds::HASH_EXPIRING => {
+            let first = u64::from_le_bytes(input.array()?);
+            let mut fields = Vec::new();
+            for _ in 0..input.length()? {
+                let at = match input.wide()? {
+                    0 => 0,
+                    later => first.checked_add(later)?.checked_sub(1)?,
+                };
+                fields.push((at, input.string()?, input.string()?));
+            }
+            expiring_hash(fields)?
+        }
+        kinds::HASH_EXPIRING_LISTPACK => {
+            let _first: [u8; 8] = input.array()?;
+            let triples = packed::listpack(&input.string()?)?;
+            let (triples, rest) = triples.as_chunks::<3>();
+            let field = |[field, value, at]: &[Vec<u8>; 3]| {
+                let at = u64::try_from(number::integer(at)?).ok()?;
+                Some((at, field.clone(), value.clone()))
+            };
+            let fields: Option<Vec<_>> = triples.iter().map(field).collect();
+            expiring_hash(fields.filter(|_| rest.is_empty())?)?
+        }
         kinds::ZSET => zset(input.scored(false)?)?,
         kinds::ZSET_TEXT => zset(input.scored(true)?)?,
         kinds::STREAM_5 => stream::read(&mut input, stream::Form::First)?,
@@ -186,6 +209,18 @@ fn hash(pairs: &[Vec<u8>]) -> Option<Value> {
     let mut hash = Hash::default();
     let are_new = pairs.iter().all(|[field, value]| hash.insert(field, value));
     (are_new && rest.is_empty()).then(|| Value::Hash(Box::new(hash)))
+}
+
+/// A hash of fields that expire at a time, in milliseconds since 1970; 0: never.
+fn expiring_hash(fields: Vec<(u64, Vec<u8>, Vec<u8>)>) -> Option<Value> {
+    let mut hash = Hash::with_expiries();
+    for (at, field, value) in fields {
+        if !hash.insert(&field, &value) {
+            return None;
+        }
+        hash.set_expiry(&field, at);
+    }
+    Some(Value::Hash(Box::new(hash)))
 }
 
 fn pairs_scored(pairs: &[Vec<u8>]) -> Option<Vec<(Vec<u8>, f64)>> {

@@ -3,6 +3,7 @@
 use super::{kinds, stream};
 use crate::keyspace::Value;
 use crate::number;
+use crate::objects::Hash;
 
 /// Longest string that may be written as a number.
 const NUMBER_BYTES_MAX: usize = 11;
@@ -25,6 +26,7 @@ pub fn value(value: &Value) -> Option<Vec<u8>> {
             length(&mut out, set.len());
             set.iter().for_each(|member| string(&mut out, member));
         }
+        Value::Hash(hash) if hash.next_due().is_some() => expiring_hash(&mut out, hash),
         Value::Hash(hash) => {
             out.push(kinds::HASH);
             length(&mut out, hash.len());
@@ -48,6 +50,27 @@ pub fn value(value: &Value) -> Option<Vec<u8>> {
         Value::Cold(_) => return None,
     }
     Some(out)
+}
+
+/// A hash with fields that expire: the earliest expiry, in milliseconds since 1970, and of each field how much
+/// later it expires, counted from 1; 0: never.
+fn expiring_hash(out: &mut Vec<u8>, hash: &Hash) {
+    let first = hash.next_due().unwrap_or(0);
+    out.push(kinds::HASH_EXPIRING);
+    out.extend_from_slice(&first.to_le_bytes());
+    length(out, hash.len());
+    for (field, value) in hash.iter() {
+        let later = match hash.expiry(field).unwrap_or(0) {
+            0 => 0,
+            at => {
+                assert!(at >= first, "no field expires before the first");
+                at - first + 1
+            }
+        };
+        wide(out, later);
+        string(out, field);
+        string(out, value);
+    }
 }
 
 /// A number of up to 64 bits.

@@ -123,7 +123,7 @@ pub fn hincrby(context: &mut Context<'_>, command: &Command) -> Answer {
     let sum = before.checked_add(more).ok_or(CommandError::OVERFLOW)?;
     context
         .hash_or_new(key)?
-        .insert(field, sum.to_string().as_bytes());
+        .update(field, sum.to_string().as_bytes());
     Ok(Reply::Integer(sum))
 }
 
@@ -144,7 +144,7 @@ pub fn hincrbyfloat(context: &mut Context<'_>, command: &Command) -> Answer {
         return Err(CommandError::NAN);
     }
     let text = number::write_long(sum);
-    context.hash_or_new(key)?.insert(field, text.as_bytes());
+    context.hash_or_new(key)?.update(field, text.as_bytes());
     Ok(Reply::bulk(text))
 }
 

@@ -1,9 +1,11 @@
 //! Hashes: fields and values under one key.
 
 mod commands;
+mod expire;
 
 use crate::spec::{CommandSpec, Flags, Group, Keys, data};
 use commands as run;
+use expire as timed;
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST);
 const REMOVE: Flags = Flags::WRITE.and(Flags::FAST);
@@ -156,5 +158,101 @@ pub static COMMANDS: &[CommandSpec] = &[
         G,
         ("2.8.0", "Iterates over fields and values of a hash."),
         run::hscan,
+    ),
+    data(
+        ("hexpire", -6),
+        WRITE,
+        ONE,
+        G,
+        ("7.4.0", "Sets the time after which fields of a hash expire, in seconds."),
+        timed::hexpire,
+    ),
+    data(
+        ("hpexpire", -6),
+        WRITE,
+        ONE,
+        G,
+        ("7.4.0", "Sets the time after which fields of a hash expire, in milliseconds."),
+        timed::hpexpire,
+    ),
+    data(
+        ("hexpireat", -6),
+        WRITE,
+        ONE,
+        G,
+        ("7.4.0", "Sets when fields of a hash expire, in seconds since 1970."),
+        timed::hexpireat,
+    ),
+    data(
+        ("hpexpireat", -6),
+        WRITE,
+        ONE,
+        G,
+        ("7.4.0", "Sets when fields of a hash expire, in milliseconds since 1970."),
+        timed::hpexpireat,
+    ),
+    data(
+        ("httl", -5),
+        FAST,
+        ONE,
+        G,
+        ("7.4.0", "Returns after how many seconds fields of a hash expire."),
+        timed::httl,
+    ),
+    data(
+        ("hpttl", -5),
+        FAST,
+        ONE,
+        G,
+        ("7.4.0", "Returns after how many milliseconds fields of a hash expire."),
+        timed::hpttl,
+    ),
+    data(
+        ("hexpiretime", -5),
+        FAST,
+        ONE,
+        G,
+        ("7.4.0", "Returns when fields of a hash expire, in seconds since 1970."),
+        timed::hexpiretime,
+    ),
+    data(
+        ("hpexpiretime", -5),
+        FAST,
+        ONE,
+        G,
+        ("7.4.0", "Returns when fields of a hash expire, in milliseconds since 1970."),
+        timed::hpexpiretime,
+    ),
+    data(
+        ("hpersist", -5),
+        REMOVE,
+        ONE,
+        G,
+        ("7.4.0", "Removes the expiry of fields of a hash."),
+        timed::hpersist,
+    ),
+    data(
+        ("hgetdel", -5),
+        REMOVE,
+        ONE,
+        G,
+        ("8.0.0", "Returns the values of fields of a hash and deletes the fields."),
+        timed::hgetdel,
+    ),
+    data(
+        ("hgetex", -5),
+        REMOVE,
+        ONE,
+        G,
+        ("8.0.0", "Returns the values of fields of a hash and sets or removes their expiry."),
+        timed::hgetex,
+    ),
+    data(
+        ("hsetex", -6),
+        WRITE,
+        ONE,
+        G,
+        ("8.0.0", "Sets fields of a hash, with an expiry."),
+        timed::hsetex,
     ),
 ];

@@ -57,6 +57,11 @@ impl Entry {
         self.expires > 0 && self.expires <= now
     }
 
+    /// Whether the time of some of its fields is over.
+    pub(super) fn has_due(&self, now: u64) -> bool {
+        self.value.next_due().is_some_and(|at| at <= now)
+    }
+
     /// Bytes of memory, without its key.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -64,7 +69,7 @@ impl Entry {
             Value::Str(_) | Value::Cold(_) => 0,
             collection => collection.elements() * ELEMENT_BYTES,
         };
-        ENTRY_BYTES + self.value.payload_bytes() + elements
+        ENTRY_BYTES + self.value.payload_bytes() + self.value.due_bytes() + elements
     }
 
     /// [`Entry::bytes`], from the elements themselves.
@@ -82,6 +87,9 @@ impl Entry {
                 bytes += name + value.len() + ELEMENT_BYTES;
             }),
         }
+        if let Value::Hash(hash) = &self.value {
+            bytes += hash.recounted_due_bytes();
+        }
         bytes
     }
 
@@ -89,7 +97,7 @@ impl Entry {
     pub(super) fn needs_generation(&self) -> bool {
         self.value
             .pending()
-            .is_some_and(|pending| !pending.in_rows && !self.value.is_small())
+            .is_some_and(|pending| pending.is_anew() || !pending.in_rows && !self.value.is_small())
     }
 
     /// Writes its row, whose key is `row`, and those of elements that changed.

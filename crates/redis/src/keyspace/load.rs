@@ -76,6 +76,7 @@ impl Keyspace {
                 || self.gone.contains(row);
             if !is_newer_here {
                 let entry = rows::decode_meta(value).ok_or_else(|| row.clone())?;
+                self.note_next_due(db, key, rows::next_due_told(value));
                 self.insert_loaded(db, key, entry);
             }
         }
@@ -92,6 +93,7 @@ impl Keyspace {
         self.kinds[entry.value.kind().place()] += 1;
         self.cold += usize::from(entry.value.is_cold());
         self.expiring.add_if_set(entry.expires, db, key);
+        self.note_next_due(db, key, entry.value.next_due());
         self.databases[db].entries.insert(key.into(), entry);
     }
 
@@ -160,7 +162,7 @@ impl Keyspace {
             return Ok(());
         }
         if let Value::Cold(kind) = entry.value {
-            let mut value = Value::empty(kind);
+            let mut value = rows::empty_of(meta).ok_or_else(wrong)?;
             let head = rows::head_told(kind, meta).ok_or_else(wrong)?;
             if !value.take_head(head) {
                 return Err(wrong());

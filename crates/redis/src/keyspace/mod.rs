@@ -28,7 +28,8 @@ pub use value::{Kind, Value};
 
 use crate::Stamp;
 use crate::objects::Map;
-use expiry::Expiring;
+pub(crate) use expiry::Expired;
+use expiry::{Expiring, ExpiringFields};
 
 /// Databases that SELECT chooses among, as in Redis.
 pub const DATABASES: usize = 16;
@@ -66,8 +67,9 @@ pub struct Keyspace {
     /// Whether the command did more than remove keys whose time is over.
     has_changed: bool,
     expiring: Expiring,
-    /// Keys whose time is over, where somebody wants to know.
-    expired: Option<Vec<(usize, Box<[u8]>)>>,
+    expiring_fields: ExpiringFields,
+    /// What expired, where somebody wants to know.
+    expired: Option<Vec<Expired>>,
     /// Bytes taken, roughly; and how many values are only in the store.
     memory: usize,
     cold: usize,
@@ -93,6 +95,8 @@ pub struct Statistics {
     pub misses: u64,
     /// Keys whose time was over.
     pub expired: u64,
+    /// Fields of hashes whose time was over.
+    pub expired_fields: u64,
     /// Values that left memory.
     pub evicted: u64,
     /// Values that came back.
@@ -117,6 +121,7 @@ impl Keyspace {
             written: Vec::new(),
             has_changed: false,
             expiring: Expiring::default(),
+            expiring_fields: ExpiringFields::default(),
             expired: None,
             memory: 0,
             cold: 0,
@@ -157,6 +162,9 @@ impl Keyspace {
         if self.databases[db].entries[place].is_over(now) {
             self.expire(db, key);
             return None;
+        }
+        if self.databases[db].entries[place].has_due(now) {
+            return self.expire_fields(db, key, place, usize::MAX);
         }
         Some(place)
     }
@@ -284,29 +292,6 @@ impl Keyspace {
             }
             self.touch(db, key);
         }
-    }
-
-    /// Removes keys whose time is over, at most `limit`; whether more are due.
-    pub fn expire_due(&mut self, limit: usize) -> bool {
-        for _ in 0..limit {
-            let Some((at, db, key)) = self.expiring.pop_due(self.now) else {
-                return false;
-            };
-            let entry = self.databases[db].entries.get(&key);
-            if entry.is_some_and(|entry| entry.expires == at) {
-                self.expire(db, &key);
-            }
-        }
-        true
-    }
-
-    /// No key has an expiry at or before this time, in milliseconds since 1970: what had one was
-    /// removed, and the removal is in the effects of a command. `None` while not all names are known.
-    #[must_use]
-    pub fn expired_until(&self) -> Option<u64> {
-        let before_first = self.expiring.first().map(|at| at.saturating_sub(1));
-        let until = before_first.map_or(self.now, |before| before.min(self.now));
-        self.is_complete.then_some(until)
     }
 
     /// Number of keys of a database, those whose time is over but not noticed included.
@@ -451,6 +436,8 @@ impl Keyspace {
             self.databases[db].entries[place].generation = generation;
         }
         let key_bytes = key.len();
+        let next_due = self.databases[db].entries[place].value.next_due();
+        self.note_next_due(db, key, next_due);
         let entry = &mut self.databases[db].entries[place];
         entry.write_rows(row, &mut effects.rows);
         let bytes = key_bytes + entry.bytes();

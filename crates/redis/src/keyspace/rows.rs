@@ -9,11 +9,15 @@
 //! library    R f ‖ name                                                     → the code of its functions
 //! ```
 //!
-//! Numbers are big-endian. A head is a format byte (1), a byte of the type with flags (0x10: an
+//! Numbers are big-endian. A head is a format byte (1 or 2), a byte of the type with flags (0x10: an
 //! expiry follows, 0x20: elements have rows), the expiry u64 in milliseconds, and with rows the generation
 //! u64. The body of a string is its bytes; of a small collection its elements, each name and value
 //! with a u32 of its length; of a large one the number of elements u64. Before a stream's elements,
 //! or their number, are its last ID, its largest deleted ID and the number of entries ever added.
+//!
+//! Format 2 is that of hashes whose fields may expire: each value has the field's expiry before it, a u64 in
+//! milliseconds, 0 for none; before the number of elements of a large one is the earliest expiry of all fields,
+//! 0 for none.
 //!
 //! A key's rows of an older epoch or generation are seen by nobody. A garbage row, written in
 //! the batch that made them so, names them for compactions that drop them and for the pass that
@@ -22,6 +26,7 @@
 use super::effects::RowWrite;
 use super::entry::Entry;
 use super::value::{Kind, Value};
+use crate::objects::Hash;
 
 /// First byte of all keys of Redis rows in the store, which SQL's never are.
 pub const SPACE: u8 = b'R';
@@ -34,6 +39,7 @@ const RESERVED: u8 = b'n';
 const LIBRARY: u8 = b'f';
 
 const FORMAT: u8 = 1;
+const FORMAT_OF_EXPIRIES: u8 = 2;
 const HAS_EXPIRY: u8 = 0x10;
 const IN_ROWS: u8 = 0x20;
 const KIND_MASK: u8 = 0x0F;
@@ -214,7 +220,7 @@ pub fn encode_meta(entry: &Entry) -> Vec<u8> {
     let expiry_bytes = if entry.expires > 0 { 8 } else { 0 };
     let body_bytes = match &entry.value {
         Value::Str(bytes) => bytes.len(),
-        _ if in_rows => 24,
+        _ if in_rows => 32,
         collection => collection.payload_bytes() + 8 * collection.elements(),
     };
     // For most rows the memory that they take as long as the store has them.
@@ -222,13 +228,23 @@ pub fn encode_meta(entry: &Entry) -> Vec<u8> {
     let mut flags = entry.value.kind() as u8;
     flags |= if entry.expires > 0 { HAS_EXPIRY } else { 0 };
     flags |= if in_rows { IN_ROWS } else { 0 };
-    out.extend_from_slice(&[FORMAT, flags]);
+    let has_expiries = entry.value.has_expiries();
+    let format = if has_expiries {
+        FORMAT_OF_EXPIRIES
+    } else {
+        FORMAT
+    };
+    out.extend_from_slice(&[format, flags]);
     if entry.expires > 0 {
         out.extend_from_slice(&entry.expires.to_be_bytes());
     }
     if in_rows {
         out.extend_from_slice(&entry.generation.to_be_bytes());
         out.extend_from_slice(&entry.value.head());
+        if has_expiries {
+            let next = entry.value.next_due().unwrap_or(0);
+            out.extend_from_slice(&next.to_be_bytes());
+        }
         out.extend_from_slice(&(entry.value.elements() as u64).to_be_bytes());
         return out;
     }
@@ -255,26 +271,25 @@ fn push(out: &mut Vec<u8>, bytes: &[u8]) {
 /// for bytes that this version did not write.
 #[must_use]
 pub fn decode_meta(value: &[u8]) -> Option<Entry> {
-    let [FORMAT, flags, rest @ ..] = value else {
+    let (kind, has_expiries) = form_of(value)?;
+    let [_, flags, rest @ ..] = value else {
         return None;
     };
     let mut rest = rest;
-    let kind = Kind::of(flags & KIND_MASK)?;
-    if flags & !(KIND_MASK | HAS_EXPIRY | IN_ROWS) != 0 {
-        return None;
-    }
     let mut entry = Entry::new(Value::Cold(kind));
     if flags & HAS_EXPIRY != 0 {
         entry.expires = number(&mut rest).filter(|at| *at > 0)?;
     }
     if flags & IN_ROWS != 0 {
         entry.generation = number(&mut rest).filter(|generation| *generation > 0)?;
-        return (rest.len() == kind.head_bytes() + 8 && kind != Kind::Str).then_some(entry);
+        let next_bytes = if has_expiries { 8 } else { 0 };
+        let is_whole = rest.len() == kind.head_bytes() + next_bytes + 8;
+        return (is_whole && kind != Kind::Str).then_some(entry);
     }
     entry.value = match kind {
         Kind::Str => Value::Str(rest.to_vec()),
         _ => {
-            let mut collection = Value::empty(kind);
+            let mut collection = empty(kind, has_expiries);
             let (head, elements) = rest.split_at_checked(kind.head_bytes())?;
             if !collection.take_head(head) {
                 return None;
@@ -293,8 +308,48 @@ pub fn decode_meta(value: &[u8]) -> Option<Entry> {
     (!entry.value.is_empty_collection()).then_some(entry)
 }
 
+/// The type of a key's row, and whether its fields may expire; `None` for bytes that this version did not
+/// write.
+fn form_of(value: &[u8]) -> Option<(Kind, bool)> {
+    let [format, flags, ..] = value else {
+        return None;
+    };
+    let kind = Kind::of(flags & KIND_MASK)?;
+    let has_expiries = match *format {
+        FORMAT => false,
+        FORMAT_OF_EXPIRIES if kind == Kind::Hash => true,
+        _ => return None,
+    };
+    let is_known = flags & !(KIND_MASK | HAS_EXPIRY | IN_ROWS) == 0;
+    is_known.then_some((kind, has_expiries))
+}
+
+fn empty(kind: Kind, has_expiries: bool) -> Value {
+    match kind {
+        Kind::Hash if has_expiries => Value::Hash(Box::new(Hash::with_expiries())),
+        _ => Value::empty(kind),
+    }
+}
+
+/// An empty object that takes the elements of a key's row; `None` for bytes that this version did not write.
+#[must_use]
+pub fn empty_of(value: &[u8]) -> Option<Value> {
+    form_of(value).map(|(kind, has_expiries)| empty(kind, has_expiries))
+}
+
+/// When the next field of a large hash expires, told from its row, in milliseconds since 1970.
+#[must_use]
+pub fn next_due_told(value: &[u8]) -> Option<u64> {
+    let (_, has_expiries) = form_of(value)?;
+    let in_rows = value.get(1)? & IN_ROWS != 0;
+    let (before, _count) = value.split_last_chunk::<8>()?;
+    let next = before.last_chunk::<8>().filter(|_| has_expiries && in_rows)?;
+    Some(u64::from_be_bytes(*next)).filter(|at| *at > 0)
+}
+
 /// When a key that is one row expires, told from its row, in milliseconds since 1970. `None` without an
-/// expiry, where elements have rows of their own, and for bytes that this version did not write.
+/// expiry, where elements have rows of their own or fields may expire, and for bytes that this version did not
+/// write.
 /// Compactions drop what has expired by it ([`meta_prefix`] is the space), here and at workers: a
 /// change of what it answers needs another name of the filter in the storage crate.
 #[must_use]
@@ -345,6 +400,8 @@ mod tests {
         fn no_bytes_make_reading_rows_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = decode_meta(&bytes);
             let _ = decode_meta(&[&[FORMAT, 3][..], &bytes].concat());
+            let _ = decode_meta(&[&[FORMAT_OF_EXPIRIES, 3][..], &bytes].concat());
+            let _ = next_due_told(&[&[FORMAT_OF_EXPIRIES, 3 | IN_ROWS][..], &bytes].concat());
             let _ = expiry_of(&[&[FORMAT, HAS_EXPIRY][..], &bytes].concat());
             let _ = split_meta(&bytes);
             let _ = garbage_of(&bytes);

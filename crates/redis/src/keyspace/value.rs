@@ -155,6 +155,28 @@ impl Value {
         }
     }
 
+    /// Bytes that the order of its fields' expiries takes.
+    pub(super) fn due_bytes(&self) -> usize {
+        match self {
+            Self::Hash(hash) => hash.due_bytes(),
+            _ => 0,
+        }
+    }
+
+    /// When the next of its fields expires, in milliseconds since 1970.
+    #[must_use]
+    pub fn next_due(&self) -> Option<u64> {
+        match self {
+            Self::Hash(hash) => hash.next_due(),
+            _ => None,
+        }
+    }
+
+    /// Whether its elements' rows have expiries.
+    pub(super) fn has_expiries(&self) -> bool {
+        matches!(self, Self::Hash(hash) if hash.has_expiries())
+    }
+
     /// Whether it fits into one row.
     #[must_use]
     pub fn is_small(&self) -> bool {

@@ -15,6 +15,8 @@ pub const SMALL_LIST_BYTES: usize = 512;
 pub struct Pending {
     /// Whether each element has a row.
     pub in_rows: bool,
+    /// Whether rows have another form now than those that were written.
+    is_anew: bool,
     changed: Vec<Box<[u8]>>,
 }
 
@@ -24,6 +26,17 @@ impl Pending {
         if self.in_rows {
             self.changed.push(sub.into());
         }
+    }
+
+    /// Says that rows have another form from now on: all are written again, under another generation.
+    pub fn write_anew(&mut self) {
+        self.is_anew = true;
+    }
+
+    /// Whether there are rows, of a form that is no longer theirs.
+    #[must_use]
+    pub fn is_anew(&self) -> bool {
+        self.in_rows && self.is_anew
     }
 
     /// All noted elements, once.
@@ -39,5 +52,6 @@ impl Pending {
     /// Forgets what was noted.
     pub fn forget(&mut self) {
         self.changed.clear();
+        self.is_anew = false;
     }
 }

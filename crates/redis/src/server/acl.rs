@@ -1,40 +1,28 @@
-//! Users: who may do what. The basics: a password, commands by name and family, keys by pattern.
+//! Users: who is who, and what each may do ([`Selector`]).
 
 use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 
 use super::acl_log::Denied;
-use super::table;
+use super::selector::{RuleError, Selector};
 use crate::command::Command;
 use crate::error::CommandError;
-use crate::glob;
-use crate::spec::{CommandSpec, Flags};
+use crate::spec::CommandSpec;
 
-/// One rule about commands, in order: the last that fits decides.
-#[derive(Debug, Clone)]
-enum Rule {
-    All(bool),
-    Family(String, bool),
-    /// A command, or a part of one: `client|list`.
-    Name(&'static str, bool),
-}
-
-/// All that a list of patterns may have.
-const EVERYTHING: &[u8] = b"*";
+/// The user that connections are which have not said who they are.
+pub(super) const DEFAULT: &str = "default";
 
 /// What one user may do.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct User {
     pub is_on: bool,
     pub needs_no_password: bool,
     /// SHA-256 of each, in hexadecimal digits.
     pub passwords: Vec<String>,
-    rules: Vec<Rule>,
-    /// Of keys.
-    patterns: Vec<Vec<u8>>,
-    /// Of channels.
-    channels: Vec<Vec<u8>>,
+    pub root: Selector,
+    /// Those in parentheses.
+    pub selectors: Vec<Selector>,
 }
 
 /// All users.
@@ -57,53 +45,48 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && difference == 0
 }
 
-/// Families of a command, as ACL CAT names them.
-pub(super) fn families(spec: &CommandSpec) -> Vec<&'static str> {
-    let mut families = vec![spec.group.names().1];
-    let mut add = |is_one: bool, name| {
-        if is_one && !families.contains(&name) {
-            families.push(name);
+/// Rules with each selector in one piece, which may come in several.
+///
+/// # Errors
+/// A selector has no end.
+pub(super) fn merged(rules: &[String]) -> Result<Vec<String>, CommandError> {
+    let mut merged: Vec<String> = Vec::new();
+    let mut open: Option<String> = None;
+    for rule in rules {
+        let whole = match open.take() {
+            Some(begun) => format!("{begun} {rule}"),
+            None => rule.clone(),
+        };
+        if whole.starts_with('(') && !whole.ends_with(')') {
+            open = Some(whole);
+        } else {
+            merged.push(whole);
         }
-    };
-    add(spec.flags.has(Flags::WRITE), "write");
-    add(spec.flags.has(Flags::READONLY), "read");
-    add(spec.flags.has(Flags::ADMIN), "admin");
-    add(
-        spec.flags.has(Flags::ADMIN) || spec.flags.has(Flags::ALL_KEYS),
-        "dangerous",
-    );
-    add(spec.flags.has(Flags::BLOCKING), "blocking");
-    add(spec.flags.has(Flags::FAST), "fast");
-    add(!spec.flags.has(Flags::FAST), "slow");
-    families
+    }
+    match open {
+        None => Ok(merged),
+        Some(begun) => {
+            let begun = begun.split(' ').next().unwrap_or_default();
+            Err(CommandError::new(format!(
+                "ERR Unmatched parenthesis in acl selector starting at '{begun}'."
+            )))
+        }
+    }
 }
 
 impl User {
-    /// Whether it may run a command, whose full name is `name`.
-    fn may_run(&self, spec: &CommandSpec, name: &str) -> bool {
-        let mut allowed = false;
-        for rule in &self.rules {
-            match rule {
-                Rule::All(is_allowed) => allowed = *is_allowed,
-                Rule::Family(family, is_allowed) if families(spec).contains(&family.as_str()) => {
-                    allowed = *is_allowed;
-                }
-                Rule::Name(rule, is_allowed) if *rule == spec.name || *rule == name => {
-                    allowed = *is_allowed;
-                }
-                Rule::Family(..) | Rule::Name(..) => {}
-            }
-        }
-        allowed
+    /// Applies a rule of ACL SETUSER.
+    ///
+    /// # Errors
+    /// Why it is none, in Redis's words.
+    pub fn change(&mut self, rule: &str) -> Result<(), CommandError> {
+        let refused = |why: &str| {
+            CommandError::new(format!("ERR Error in ACL SETUSER modifier '{rule}': {why}"))
+        };
+        self.apply(rule).map_err(refused)
     }
 
-    /// Applies a rule of ACL SETUSER.
-    pub fn change(&mut self, rule: &str) -> Result<(), CommandError> {
-        let wrong = || {
-            CommandError::new(format!(
-                "ERR Error in ACL SETUSER modifier '{rule}': Syntax error"
-            ))
-        };
+    fn apply(&mut self, rule: &str) -> Result<(), &'static str> {
         match rule {
             "on" => self.is_on = true,
             "off" => self.is_on = false,
@@ -115,36 +98,29 @@ impl User {
                 self.needs_no_password = false;
                 self.passwords.clear();
             }
-            "allkeys" => self.patterns = vec![EVERYTHING.to_vec()],
-            "resetkeys" => self.patterns.clear(),
-            "allcommands" => self.rules = vec![Rule::All(true)],
-            "nocommands" => self.rules = vec![Rule::All(false)],
-            "allchannels" => self.channels = vec![EVERYTHING.to_vec()],
-            "resetchannels" => self.channels.clear(),
             "sanitize-payload" | "skip-sanitize-payload" => {}
+            "clearselectors" => self.selectors.clear(),
             "reset" => *self = Self::default(),
-            _ => {
-                let (first, rest) = rule.split_at_checked(1).ok_or_else(wrong)?;
-                match (first, rest.strip_prefix('@')) {
-                    (">", _) => self.add_password(hashed(rest.as_bytes())),
-                    ("#", _) => self.add_password(checked_hash(rule, rest)?),
-                    ("<", _) => self.drop_password(&hashed(rest.as_bytes()), rule)?,
-                    ("!", _) => self.drop_password(&checked_hash(rule, rest)?, rule)?,
-                    ("~", _) => add(&mut self.patterns, rest),
-                    ("&", _) => add(&mut self.channels, rest),
-                    ("+" | "-", Some("all")) => self.rules = vec![Rule::All(first == "+")],
-                    ("+" | "-", Some(family)) if all_families().contains(&family) => {
-                        self.allow_family(family, first == "+");
+            _ => match rule.split_at_checked(1) {
+                Some((">", password)) => self.add_password(hashed(password.as_bytes())),
+                Some(("#", hash)) => self.add_password(checked_hash(hash)?),
+                Some(("<", password)) => self.drop_password(&hashed(password.as_bytes()))?,
+                Some(("!", hash)) => self.drop_password(&checked_hash(hash)?)?,
+                Some(("(", rest)) => {
+                    let rules = rest.strip_suffix(')').ok_or(RuleError::Syntax.text())?;
+                    let mut selector = Selector::default();
+                    for rule in rules.split_whitespace() {
+                        selector.change(rule).map_err(RuleError::text)?;
                     }
-                    ("+" | "-", None) => {
-                        let name = known_name(rest).ok_or_else(|| unknown_name(rule))?;
-                        self.allow_name(name, first == "+");
-                    }
-                    ("+" | "-", Some(_)) => return Err(unknown_name(rule)),
-                    _ => return Err(wrong()),
+                    self.selectors.push(selector);
                 }
-            }
+                _ => self.root.change(rule).map_err(RuleError::text)?,
+            },
         }
+        assert!(
+            !self.needs_no_password || self.passwords.is_empty(),
+            "a user that needs no password has none"
+        );
         Ok(())
     }
 
@@ -155,42 +131,13 @@ impl User {
         }
     }
 
-    fn drop_password(&mut self, hash: &str, rule: &str) -> Result<(), CommandError> {
+    fn drop_password(&mut self, hash: &str) -> Result<(), &'static str> {
         let before = self.passwords.len();
         self.passwords.retain(|password| password != hash);
         if self.passwords.len() == before {
-            return Err(CommandError::new(format!(
-                "ERR Error in ACL SETUSER modifier '{rule}': The password you are trying to remove \
-                 from the user does not exist"
-            )));
+            return Err("The password you are trying to remove from the user does not exist");
         }
         Ok(())
-    }
-
-    /// Rules before that a new one decides otherwise are no rules any more.
-    fn allow_family(&mut self, family: &str, is_allowed: bool) {
-        self.rules.retain(|rule| match rule {
-            Rule::All(_) => true,
-            Rule::Family(before, _) => before != family,
-            Rule::Name(name, _) => {
-                let command = name.split('|').next().unwrap_or(name);
-                let spec = table::find(command.as_bytes());
-                !spec.is_some_and(|spec| families(spec).contains(&family))
-            }
-        });
-        self.rules.push(Rule::Family(family.to_owned(), is_allowed));
-    }
-
-    fn allow_name(&mut self, name: &'static str, is_allowed: bool) {
-        let is_part = |of: &str| {
-            of.strip_prefix(name)
-                .is_some_and(|rest| rest.starts_with('|'))
-        };
-        self.rules.retain(|rule| match rule {
-            Rule::Name(before, _) => *before != name && !is_part(before),
-            Rule::All(_) | Rule::Family(..) => true,
-        });
-        self.rules.push(Rule::Name(name, is_allowed));
     }
 
     /// Its words for ACL GETUSER.
@@ -200,125 +147,46 @@ impl User {
         std::iter::once(state).chain(nopass).collect()
     }
 
-    /// Its rules about commands.
-    pub fn commands(&self) -> String {
-        let mut parts = Vec::new();
-        if !matches!(self.rules.first(), Some(Rule::All(_))) {
-            parts.push("-@all".to_owned());
-        }
-        for rule in &self.rules {
-            let sign = |is_allowed: bool| if is_allowed { '+' } else { '-' };
-            parts.push(match rule {
-                Rule::All(is_allowed) => format!("{}@all", sign(*is_allowed)),
-                Rule::Family(family, is_allowed) => format!("{}@{family}", sign(*is_allowed)),
-                Rule::Name(name, is_allowed) => format!("{}{name}", sign(*is_allowed)),
-            });
-        }
-        parts.join(" ")
-    }
-
-    /// Its patterns of keys.
-    pub fn keys(&self) -> String {
-        listed('~', &self.patterns)
-    }
-
-    /// Its patterns of channels.
-    pub fn channels(&self) -> String {
-        listed('&', &self.channels)
-    }
-
-    /// Its line of ACL LIST.
+    /// Its line of ACL LIST, and of a file of users.
     pub fn describe(&self, name: &str) -> String {
         let mut parts = vec![format!("user {name}")];
         parts.extend(self.flags().into_iter().map(str::to_owned));
         parts.extend(self.passwords.iter().map(|hash| format!("#{hash}")));
-        let (keys, channels) = (self.keys(), self.channels());
-        parts.extend((!keys.is_empty()).then_some(keys));
-        if !self.channels.iter().any(|pattern| pattern == EVERYTHING) {
-            parts.push("resetchannels".to_owned());
-        }
-        parts.extend((!channels.is_empty()).then_some(channels));
-        parts.push(self.commands());
+        parts.push(self.root.describe());
+        let selectors = self.selectors.iter();
+        parts.extend(selectors.map(|selector| format!("({})", selector.describe())));
         parts.join(" ")
     }
 
-    fn may_all(&self) -> bool {
-        let is_all = |patterns: &[Vec<u8>]| patterns == [EVERYTHING];
-        matches!(self.rules.as_slice(), [Rule::All(true)])
-            && is_all(&self.patterns)
-            && is_all(&self.channels)
-    }
-
-    /// The first channel of a command that it may not use. A pattern is allowed as it is written only.
-    fn denied_channel<'a>(&self, spec: &CommandSpec, command: &'a Command) -> Option<&'a [u8]> {
-        let last = match spec.name {
-            "publish" => 2,
-            "subscribe" | "psubscribe" => command.len(),
-            _ => return None,
+    /// What of `command` it may not: nothing when one of its selectors has all of it. Otherwise what the
+    /// selector misses that comes furthest: a command, then a key, then a channel.
+    fn denial(&self, spec: &CommandSpec, command: &Command) -> Option<Denied> {
+        let rank = |denied: &Denied| match denied {
+            Denied::Command(_) => 0,
+            Denied::Key(_) => 1,
+            Denied::Password(_) => 2,
+            Denied::Channel(_) => 3,
         };
-        let is_pattern = spec.name == "psubscribe";
-        let is_allowed = |channel: &[u8]| {
-            self.channels.iter().any(|allowed| {
-                allowed == EVERYTHING
-                    || if is_pattern {
-                        allowed == channel
-                    } else {
-                        glob::matches(allowed, channel)
-                    }
-            })
-        };
-        let mut channels = command.args_from(1).take(last - 1);
-        channels.find(|channel| !is_allowed(channel))
+        let mut furthest = self.root.denial(spec, command)?;
+        for selector in &self.selectors {
+            let (denied, place) = selector.denial(spec, command)?;
+            if (rank(&denied), place) > (rank(&furthest.0), furthest.1) {
+                furthest = (denied, place);
+            }
+        }
+        Some(furthest.0)
     }
 }
 
-/// Adds a pattern, unless another one has everything.
-fn add(patterns: &mut Vec<Vec<u8>>, pattern: &str) {
-    let pattern = pattern.as_bytes().to_vec();
-    if pattern == EVERYTHING {
-        patterns.clear();
-    }
-    let is_new = !patterns.contains(&pattern) && !patterns.iter().any(|one| one == EVERYTHING);
-    if is_new {
-        patterns.push(pattern);
-    }
-}
-
-fn listed(sign: char, patterns: &[Vec<u8>]) -> String {
-    let parts = patterns.iter();
-    let parts = parts.map(|pattern| format!("{sign}{}", String::from_utf8_lossy(pattern)));
-    parts.collect::<Vec<String>>().join(" ")
-}
-
-fn checked_hash(rule: &str, hash: &str) -> Result<String, CommandError> {
+fn checked_hash(hash: &str) -> Result<String, &'static str> {
     let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     if hash.len() == 64 && hash.as_bytes().iter().all(is_digit) {
         return Ok(hash.to_owned());
     }
-    Err(CommandError::new(format!(
-        "ERR Error in ACL SETUSER modifier '{rule}': The password hash must be exactly 64 characters \
-         and contain only lowercase hexadecimal characters"
-    )))
-}
-
-fn unknown_name(rule: &str) -> CommandError {
-    CommandError::new(format!(
-        "ERR Error in ACL SETUSER modifier '{rule}': Unknown command or category name in ACL"
-    ))
-}
-
-/// A command, or a part of one, that a rule names.
-fn known_name(name: &str) -> Option<&'static str> {
-    let command = table::find(name.as_bytes()).map(|spec| spec.name);
-    command.or_else(|| table::named(name.as_bytes()))
-}
-
-/// All families, as ACL CAT names them.
-pub(super) fn all_families() -> Vec<&'static str> {
-    let mut all: Vec<_> = table::all().flat_map(families).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+    Err(
+        "The password hash must be exactly 64 characters and contain only lowercase hexadecimal \
+         characters",
+    )
 }
 
 impl Users {
@@ -331,18 +199,70 @@ impl Users {
                 .map(|text| hashed(text.as_bytes()))
                 .into_iter()
                 .collect(),
-            rules: vec![Rule::All(true)],
-            patterns: vec![EVERYTHING.to_vec()],
-            channels: vec![EVERYTHING.to_vec()],
+            root: Selector::everything(),
+            selectors: Vec::new(),
         };
         Self {
-            by_name: BTreeMap::from([("default".to_owned(), default)]),
+            by_name: BTreeMap::from([(DEFAULT.to_owned(), default)]),
         }
+    }
+
+    /// The users of a file: a line for each, as ACL LIST has it. One that does not name `default` leaves it as
+    /// a server begins with it, with `password` or without.
+    ///
+    /// # Errors
+    /// The lines that are wrong, and why.
+    pub fn of_file(text: &str, password: Option<&str>) -> Result<Self, String> {
+        let mut users = Self::new(password);
+        let (mut named, mut wrong) = (Vec::new(), Vec::new());
+        for (number, line) in (1..).zip(text.lines()) {
+            if line.trim().is_empty() {
+                continue;
+            }
+            match Self::user_of(line) {
+                Ok((name, _)) if named.contains(&name) => {
+                    wrong.push(format!("line {number}: user '{name}' is there twice."));
+                }
+                Ok((name, user)) => {
+                    named.push(name.clone());
+                    users.by_name.insert(name, user);
+                }
+                Err(why) => wrong.push(format!("line {number}: {why}.")),
+            }
+        }
+        if wrong.is_empty() {
+            return Ok(users);
+        }
+        Err(wrong.join(" "))
+    }
+
+    fn user_of(line: &str) -> Result<(String, User), String> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let (first, rest) = words.split_at_checked(2).unwrap_or((&[], &[]));
+        let [keyword, name] = first else {
+            return Err("a line is: user NAME RULE ...".to_owned());
+        };
+        if keyword != "user" {
+            return Err("line should start with user keyword followed by the username".to_owned());
+        }
+        let mut user = User::default();
+        for rule in merged(rest).map_err(|error| error.to_string())? {
+            let applied = user.apply(&rule);
+            applied.map_err(|why| format!("Error in applying operation '{rule}': {why}"))?;
+        }
+        Ok((name.clone(), user))
+    }
+
+    /// The file of all users, see [`Users::of_file`].
+    pub fn to_file(&self) -> String {
+        let lines = self.by_name.iter();
+        let lines = lines.map(|(name, user)| user.describe(name) + "\n");
+        lines.collect()
     }
 
     /// Whether connections need not say who they are.
     pub fn needs_no_password(&self) -> bool {
-        let default = self.by_name.get("default");
+        let default = self.by_name.get(DEFAULT);
         default.is_some_and(|user| user.is_on && user.needs_no_password)
     }
 
@@ -360,23 +280,78 @@ impl Users {
 
     /// What of `command` the user `name` may not.
     pub fn denial(&self, name: &str, spec: &CommandSpec, command: &Command) -> Option<Denied> {
-        let user = self.by_name.get(name);
-        if user.is_some_and(User::may_all) {
+        let Some(user) = self.by_name.get(name) else {
+            let name = super::table::full_name(spec, command);
+            return Some(Denied::Command(name));
+        };
+        if user.root.may_all() {
             return None;
         }
-        let full_name = table::full_name(spec, command);
-        let Some(user) = user.filter(|user| user.may_run(spec, full_name)) else {
-            return Some(Denied::Command(full_name));
-        };
-        let is_allowed = |key: &[u8]| {
-            let mut patterns = user.patterns.iter();
-            patterns.any(|pattern| glob::matches(pattern, key))
-        };
-        let mut keys = spec.keys.places(command).into_iter();
-        if let Some(place) = keys.find(|place| !is_allowed(command.arg(*place))) {
-            return Some(Denied::Key(command.arg(place).to_vec()));
+        user.denial(spec, command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::table;
+
+    fn user(rules: &str) -> User {
+        let mut user = User::default();
+        let words: Vec<String> = rules.split(' ').map(str::to_owned).collect();
+        for rule in merged(&words).unwrap() {
+            user.change(&rule).unwrap();
         }
-        let channel = user.denied_channel(spec, command)?;
-        Some(Denied::Channel(channel.to_vec()))
+        user
+    }
+
+    fn may(user: &User, words: &str) -> bool {
+        let command = Command::of(&words.split(' ').collect::<Vec<_>>());
+        let spec = table::admit(&command).unwrap();
+        user.denial(spec, &command).is_none()
+    }
+
+    #[test]
+    fn a_command_needs_one_selector_that_has_all_of_it() {
+        let user = user("on nopass +get ~a* (+set ~b*) (+@hash %R~c* %W~d)");
+        for (words, is_allowed) in [
+            ("GET a", true),
+            ("GET b", false),
+            ("SET b 1", true),
+            ("SET a 1", false),
+            ("HGET c f", true),
+            ("HSET c f v", false),
+            ("HSET d f v", true),
+            ("HGET d f", false),
+            // It tells no value.
+            ("HLEN d", true),
+            ("HGETDEL d FIELDS 1 f", false),
+        ] {
+            assert_eq!(may(&user, words), is_allowed, "{words}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_users_makes_the_users_that_wrote_it() {
+        let mut users = Users::new(Some("secret"));
+        users
+            .by_name
+            .insert("u".to_owned(), user("on >p ~a %R~b &c +get (+set ~b)"));
+        let text = users.to_file();
+        let again = Users::of_file(&text, None).unwrap();
+        assert_eq!(again.by_name, users.by_name);
+        assert!(!text.contains("secret") && !text.contains(">p"), "{text}");
+        let without = Users::of_file("user x on\n\n", Some("secret")).unwrap();
+        assert_eq!(without.by_name[DEFAULT], users.by_name[DEFAULT]);
+        for (wrong, why) in [
+            ("user", "line 1: a line is"),
+            ("\nusr x on", "line 2: line should start"),
+            ("user x on\nuser x off", "line 2: user 'x' is there twice"),
+            ("user x +nope", "line 1: Error in applying operation '+nope'"),
+            ("user x (+get", "line 1: ERR Unmatched parenthesis"),
+        ] {
+            let error = Users::of_file(wrong, None).unwrap_err();
+            assert!(error.starts_with(why), "{error}");
+        }
     }
 }

@@ -1,8 +1,11 @@
 //! ACL: what operators ask of users and change.
 
-use super::acl::{User, all_families, families};
+use super::acl::{DEFAULT, User, Users, merged};
 use super::acl_log;
 use super::call::Call;
+use super::client::ClientId;
+use super::selector::{Selector, all_families, families};
+use super::state::Server;
 use super::table;
 use crate::command::Command;
 use crate::error::CommandError;
@@ -18,9 +21,14 @@ const PASSWORD_BITS_MAX: i64 = 4096;
 const HELP: &[&str] = &[
     "ACL <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
     "CAT [<category>] | DELUSER <username> ... | DRYRUN <username> <command> [<arg> ...]",
-    "GENPASS [<bits>] | GETUSER <username> | LIST | LOG [<count> | RESET]",
+    "GENPASS [<bits>] | GETUSER <username> | LIST | LOAD | LOG [<count> | RESET] | SAVE",
     "SETUSER <username> <attribute> ... | USERS | WHOAMI",
 ];
+
+const NO_FILE: &str =
+    "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via \
+     the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration \
+     file set) in order to store users in the Redis configuration.";
 
 pub fn acl(call: &mut Call<'_>, command: &Command) -> Answer {
     let texts = |texts: Vec<String>| Reply::Array(texts.iter().map(Reply::bulk).collect());
@@ -51,13 +59,17 @@ pub fn acl(call: &mut Call<'_>, command: &Command) -> Answer {
         (b"SETUSER", 3..) => {
             // All rules or none.
             let mut user = users.get(&name).cloned().unwrap_or_default();
-            for rule in command.args_from(3) {
-                user.change(&String::from_utf8_lossy(rule))?;
+            let rules = command.args_from(3);
+            let rules: Vec<String> = rules
+                .map(|rule| String::from_utf8_lossy(rule).into_owned())
+                .collect();
+            for rule in merged(&rules)? {
+                user.change(&rule)?;
             }
             users.insert(name, user);
             Ok(Reply::OK)
         }
-        (b"DELUSER", 3..) if command.args_from(2).any(|name| name == b"default") => Err(
+        (b"DELUSER", 3..) if command.args_from(2).any(|name| name == DEFAULT.as_bytes()) => Err(
             CommandError::text("ERR The 'default' user cannot be removed"),
         ),
         (b"DELUSER", 3..) => delete(call, command),
@@ -65,11 +77,16 @@ pub fn acl(call: &mut Call<'_>, command: &Command) -> Answer {
         (b"GENPASS", 2..=3) => generate(call, command),
         (b"DRYRUN", 4..) => dry_run(call, command),
         (b"LOG", 2..=3) => acl_log::log(call, command),
-        (b"LOAD" | b"SAVE", 2) => Err(CommandError::text(
-            "ERR This Redis instance is not configured to use an ACL file. You may want to specify \
-             users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a \
-             Redis configuration file set) in order to store users in the Redis configuration.",
-        )),
+        (b"LOAD", 2) => load(call),
+        (b"SAVE", 2) => {
+            let text = call.server.users.to_file();
+            match call.host.write_users(&text) {
+                Some(written) => written.map(|()| Reply::OK).map_err(|why| {
+                    CommandError::new(format!("ERR There was an error trying to save the ACLs: {why}"))
+                }),
+                None => Err(CommandError::text(NO_FILE)),
+            }
+        }
         (b"HELP", 2) => Ok(Reply::Array(HELP.iter().map(Reply::bulk).collect())),
         _ => Err(super::info::unknown(command)),
     }
@@ -78,17 +95,69 @@ pub fn acl(call: &mut Call<'_>, command: &Command) -> Answer {
 /// ACL GETUSER.
 fn told(user: &User) -> Reply {
     let passwords = user.passwords.iter().map(Reply::bulk);
-    Reply::Map(vec![
+    let mut told = vec![
         (
             Reply::bulk("flags"),
             Reply::Set(user.flags().into_iter().map(Reply::bulk).collect()),
         ),
         (Reply::bulk("passwords"), Reply::Array(passwords.collect())),
-        (Reply::bulk("commands"), Reply::bulk(user.commands())),
-        (Reply::bulk("keys"), Reply::bulk(user.keys())),
-        (Reply::bulk("channels"), Reply::bulk(user.channels())),
-        (Reply::bulk("selectors"), Reply::Array(Vec::new())),
-    ])
+    ];
+    told.extend(allowed(&user.root));
+    let selectors = user.selectors.iter();
+    let selectors = selectors.map(|selector| Reply::Map(allowed(selector).into()));
+    told.push((
+        Reply::bulk("selectors"),
+        Reply::Array(selectors.collect()),
+    ));
+    Reply::Map(told)
+}
+
+fn allowed(selector: &Selector) -> [(Reply, Reply); 3] {
+    [
+        (Reply::bulk("commands"), Reply::bulk(selector.commands())),
+        (Reply::bulk("keys"), Reply::bulk(selector.keys())),
+        (Reply::bulk("channels"), Reply::bulk(selector.channels())),
+    ]
+}
+
+impl Server {
+    /// Takes the users of a file ([`Users::of_file`]) in place of those that are there, all or none. Connections
+    /// of users that are others now, or gone, end, but those of `default`, as in Redis.
+    ///
+    /// # Errors
+    /// The lines that are wrong, and why; nothing has changed then.
+    pub fn load_users(&mut self, text: &str) -> Result<(), String> {
+        let users = Users::of_file(text, self.settings.password.as_deref())?;
+        let before = std::mem::replace(&mut self.users, users);
+        let is_other = |name: &String| {
+            name != DEFAULT && self.users.by_name.get(name) != before.by_name.get(name)
+        };
+        let clients = self.clients.iter();
+        let ended = clients.filter(|(_, client)| client.user.as_ref().is_some_and(is_other));
+        let ended: Vec<ClientId> = ended.map(|(id, _)| *id).collect();
+        self.closing.extend(ended);
+        assert!(
+            self.users.by_name.contains_key(DEFAULT),
+            "connections begin as the user default"
+        );
+        Ok(())
+    }
+}
+
+/// ACL LOAD.
+fn load(call: &mut Call<'_>) -> Answer {
+    let refused = |why: String| {
+        CommandError::new(format!(
+            "ERR {why} WARNING: ACL errors detected, no change to the previously active ACL rules was \
+             performed"
+        ))
+    };
+    let text = match call.host.read_users() {
+        Some(text) => text.map_err(refused)?,
+        None => return Err(CommandError::text(NO_FILE)),
+    };
+    call.server.load_users(&text).map_err(refused)?;
+    Ok(Reply::OK)
 }
 
 /// ACL DELUSER: connections of a user end with it.

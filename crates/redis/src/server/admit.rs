@@ -133,8 +133,7 @@ impl Server {
         }
         self.check_room(spec)?;
         // What is queued takes memory too.
-        let is_queued = client.transaction.is_some() && !spec.flags.has(Flags::NO_MULTI);
-        if is_queued && self.is_full() {
+        if client.queues(spec) && self.is_full() {
             return Err(CommandError::OUT_OF_MEMORY);
         }
         Ok(())
@@ -153,5 +152,33 @@ impl Server {
             return Err(CommandError::OUT_OF_MEMORY);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Keyspace;
+    use crate::server::Settings;
+
+    #[test]
+    fn commands_that_end_a_transaction_or_a_connection_are_answered_while_memory_is_full() {
+        let settings = Settings {
+            memory_bytes: 1,
+            ..Settings::default()
+        };
+        let mut server = Server::new(Keyspace::new(), settings, 0);
+        let id = server.connect("a".to_owned(), 0);
+        let mut ask = |words: &[&str]| {
+            let handled = server.handle(id, &Command::of(words), Stamp::new(1, 1));
+            handled.reply
+        };
+        assert_eq!(ask(&["SET", "k", "v"]), Reply::OK, "it is full then");
+        for ending in ["DISCARD", "RESET", "QUIT"] {
+            assert_eq!(ask(&["MULTI"]), Reply::OK);
+            let queued = ask(&["DEL", "k"]);
+            assert_eq!(queued, Reply::Error(CommandError::OUT_OF_MEMORY));
+            assert!(!ask(&[ending]).is_error(), "{ending}");
+        }
     }
 }

@@ -11,6 +11,7 @@ use crate::command::Command;
 use crate::error::CommandError;
 use crate::number;
 use crate::resp::{Protocol, Reply};
+use crate::spec::{CommandSpec, Flags};
 
 /// Number of a connection, never given twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,6 +103,13 @@ impl Client {
             tracking: None,
             is_untouching: false,
         }
+    }
+
+    /// Whether a command of it is queued: one between MULTI and EXEC, but those that end the transaction or
+    /// the connection.
+    pub fn queues(&self, spec: &CommandSpec) -> bool {
+        let ends_something = spec.flags.has(Flags::NO_MULTI) || spec.name == "quit";
+        self.transaction.is_some() && !ends_something
     }
 
     /// Channels and patterns listened to.

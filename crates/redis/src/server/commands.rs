@@ -1,6 +1,6 @@
 //! COMMAND: the table, told to clients.
 
-use super::acl;
+use super::selector;
 use super::call::Call;
 use super::key_access;
 use super::table;
@@ -11,7 +11,7 @@ use crate::spec::CommandSpec;
 
 fn describe(spec: &CommandSpec) -> Reply {
     let (first, last, step) = spec.keys.range();
-    let families = acl::families(spec).into_iter();
+    let families = selector::families(spec).into_iter();
     Reply::Array(vec![
         Reply::bulk(spec.name),
         Reply::Integer(spec.arity.into()),

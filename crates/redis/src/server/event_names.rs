@@ -99,6 +99,38 @@ fn stored(done: &Done<'_>) -> Option<(usize, Events, &'static str)> {
     })
 }
 
+/// The events of a command about fields of hashes that expire, which changed some.
+fn field_events(done: &Done<'_>) -> Vec<&'static str> {
+    let command = done.command;
+    let mut options = (2..command.len()).take_while(|place| !command.is_word(*place, "FIELDS"));
+    let is_time = |place| {
+        let words = ["EX", "PX", "EXAT", "PXAT"];
+        words.iter().any(|word| command.is_word(place, word))
+    };
+    let has_time = options.any(is_time);
+    match done.name {
+        "hpersist" => vec!["hpersist"],
+        "hgetdel" => vec!["hdel"],
+        "hgetex" if !has_time => vec!["hpersist"],
+        // Their time is over already.
+        "hgetex" if !done.has_fields => vec!["hdel"],
+        "hgetex" => vec!["hexpire"],
+        "hsetex" if !done.has_fields => vec!["hset", "hdel"],
+        "hsetex" if has_time => vec!["hset", "hexpire"],
+        "hsetex" => vec!["hset"],
+        _ => {
+            let outcomes = match done.reply {
+                Reply::Array(outcomes) => outcomes.as_slice(),
+                _ => &[],
+            };
+            let told = [(2, "hdel"), (1, "hexpire")];
+            let told = told.into_iter();
+            let told = told.filter(|(outcome, _)| outcomes.contains(&Reply::Integer(*outcome)));
+            told.map(|(_, event)| event).collect()
+        }
+    }
+}
+
 impl Telling<'_> {
     /// Tells of the key at a place of the list of keys.
     fn tell(&mut self, key: usize, class: Events, event: &'static str) {
@@ -186,6 +218,8 @@ impl Telling<'_> {
                 self.tell_if_gone(0);
             }
             "lmove" | "blmove" | "rpoplpush" | "brpoplpush" => self.tell_moved(),
+            "hexpire" | "hpexpire" | "hexpireat" | "hpexpireat" | "hpersist" | "hgetdel" | "hgetex"
+            | "hsetex" => self.tell_fields(),
             "smove" => {
                 if self.is_touched(0) {
                     self.tell(0, Events::SET, "srem");
@@ -286,6 +320,18 @@ impl Telling<'_> {
         self.tell_if_new(1);
         self.tell(1, Events::LIST, if to_left { "lpush" } else { "rpush" });
         self.tell(0, Events::LIST, if from_left { "lpop" } else { "rpop" });
+        self.tell_if_gone(0);
+    }
+
+    /// Fields of a hash that got another expiry, or none, or went because their time was over.
+    fn tell_fields(&mut self) {
+        if !self.is_touched(0) {
+            return;
+        }
+        self.tell_if_new(0);
+        for event in field_events(self.done) {
+            self.tell(0, Events::HASH, event);
+        }
         self.tell_if_gone(0);
     }
 

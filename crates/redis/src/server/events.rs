@@ -13,7 +13,7 @@ use super::state::Server;
 use super::table;
 use crate::RowWrite;
 use crate::command::Command;
-use crate::keyspace::{Keyspace, Value};
+use crate::keyspace::{Effects, Expired, Keyspace, Value};
 use crate::resp::Reply;
 use crate::spec::{CommandSpec, Flags};
 
@@ -106,6 +106,23 @@ fn stream_of(keyspace: &Keyspace, db: usize, key: &[u8]) -> (usize, usize) {
     }
 }
 
+/// As [`Done::has_fields`].
+fn has_fields(keyspace: &Keyspace, db: usize, spec: &CommandSpec, command: &Command) -> bool {
+    let words = match spec.name {
+        "hgetex" => 1,
+        "hsetex" => 2,
+        _ => return false,
+    };
+    let Some(Value::Hash(hash)) = keyspace.peek(db, command.arg(1)).map(|entry| &entry.value)
+    else {
+        return false;
+    };
+    let place = (2..command.len()).find(|place| command.is_word(*place, "FIELDS"));
+    let fields = place.map_or(command.len(), |place| place + 2)..command.len();
+    let mut fields = fields.step_by(words);
+    fields.any(|place| hash.get(command.arg(place)).is_some())
+}
+
 /// A command on data that has run.
 pub(super) struct Ended<'a> {
     pub db: usize,
@@ -128,6 +145,8 @@ pub(super) struct Done<'a> {
     /// Of each place: whether the key has an expiry.
     pub expires: Vec<bool>,
     pub stream_after: (usize, usize),
+    /// Whether the first key is a hash that has one of the fields named behind FIELDS.
+    pub has_fields: bool,
     pub reply: &'a Reply,
 }
 
@@ -174,8 +193,10 @@ impl Server {
         let there = there.filter(|(_, was_there)| **was_there && !expired.is_empty());
         let own: BTreeSet<&[u8]> = there.map(|(place, _)| command.arg(*place)).collect();
         let is_own = |of: usize, key: &[u8]| of == db && own.contains(key);
-        for (of, key) in expired.into_iter().filter(|(of, key)| !is_own(*of, key)) {
-            self.tell_one(of, &key, Events::EXPIRED, "expired");
+        for one in expired {
+            if !is_own(one.db, &one.key) {
+                self.tell_one_expired(&one);
+            }
         }
         if rows.is_empty() {
             return;
@@ -199,6 +220,7 @@ impl Server {
             is_touched: keys().map(|key| touched.contains(key)).collect(),
             expires: keys().map(expires).collect(),
             stream_after: stream_of(&self.keyspace, db, first),
+            has_fields: has_fields(&self.keyspace, db, spec, command),
             reply,
         };
         for Told {
@@ -214,9 +236,36 @@ impl Server {
 
     /// Tells which keys expired since it was asked last.
     pub(super) fn tell_expired(&mut self) {
-        for (db, key) in self.keyspace.take_expired() {
-            self.tell_one(db, &key, Events::EXPIRED, "expired");
+        for one in self.keyspace.take_expired() {
+            self.tell_one_expired(&one);
         }
+    }
+
+    fn tell_one_expired(&mut self, expired: &Expired) {
+        let Expired { db, ref key, .. } = *expired;
+        if !expired.are_fields {
+            return self.tell_one(db, key, Events::EXPIRED, "expired");
+        }
+        self.tell_one(db, key, Events::HASH, "hexpired");
+        if expired.is_gone {
+            self.tell_one(db, key, Events::GENERIC, "del");
+        }
+    }
+
+    /// Keys and fields of a command whose time is over go before it runs, so that what it does itself is
+    /// told apart.
+    pub(super) fn expire_before(
+        &mut self,
+        db: usize,
+        spec: &CommandSpec,
+        command: &Command,
+        effects: &mut Effects,
+    ) {
+        for place in spec.keys.places(command) {
+            self.keyspace.find_place(db, command.arg(place));
+        }
+        self.keyspace.finish_into(effects);
+        self.tell_expired();
     }
 
     fn tell_one(&mut self, db: usize, key: &[u8], class: Events, event: &str) {

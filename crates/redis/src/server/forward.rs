@@ -9,7 +9,7 @@ use crate::command::Command;
 use crate::error::CommandError;
 use crate::lists::blocking::timeout_millis;
 use crate::resp::{Protocol, Reply};
-use crate::spec::{Flags, Group, Run};
+use crate::spec::{CommandSpec, Flags, Group, Run};
 
 /// What is to be done with a command of a connection.
 #[derive(Debug)]
@@ -63,32 +63,10 @@ impl Server {
         let Some(client) = self.clients.get_mut(&id) else {
             return Forward::Here;
         };
-        if spec.name == "watch" || spec.group == Group::PubSub {
-            let name = spec.name.to_uppercase();
-            return refused(format!(
-                "ERR {name} is not supported by a replicated server"
-            ));
+        if let Some(what) = not_replicated(spec, command) {
+            return refused(format!("ERR {what} not supported by a replicated server"));
         }
-        let is_event_setting = |place| command.is_word(place, "NOTIFY-KEYSPACE-EVENTS");
-        if spec.name == "config"
-            && (2..command.len()).step_by(2).any(is_event_setting)
-            && command.is_word(1, "SET")
-        {
-            return refused(
-                "ERR keyspace events are not supported by a replicated server".to_owned(),
-            );
-        }
-        if is_of_one_connection(table::full_name(spec, command), command) {
-            let name = table::full_name(spec, command)
-                .to_uppercase()
-                .replace('|', " ");
-            return refused(format!(
-                "ERR {name} is not supported by a replicated server"
-            ));
-        }
-        let is_queued =
-            client.transaction.is_some() && !spec.flags.has(Flags::NO_MULTI) && spec.name != "quit";
-        if is_queued {
+        if client.queues(spec) {
             return Forward::Here;
         }
         if spec.name == "exec" {
@@ -167,14 +145,21 @@ impl Server {
     }
 }
 
-/// Whether a command says what happens with commands of all connections, of which this server has some, or
-/// asks what happens to data, which is elsewhere.
-fn is_of_one_connection(name: &str, command: &Command) -> bool {
-    match name {
-        "client|pause" | "client|unpause" | "client|caching" => true,
+/// What a server without data cannot do, with its verb; nothing when it can do the command. Messages, watches,
+/// events and pauses concern commands of all connections, of which this server has some, or ask what happens
+/// to data, which is elsewhere.
+fn not_replicated(spec: &CommandSpec, command: &Command) -> Option<String> {
+    let name = table::full_name(spec, command);
+    let is_event_setting = |place| command.is_word(place, "NOTIFY-KEYSPACE-EVENTS");
+    let is_refused = match name {
+        "config|set" if (2..command.len()).step_by(2).any(is_event_setting) => {
+            return Some("keyspace events are".to_owned());
+        }
+        "watch" | "client|pause" | "client|unpause" | "client|caching" => true,
         "client|tracking" => !command.is_word(2, "OFF"),
-        _ => false,
-    }
+        _ => spec.group == Group::PubSub,
+    };
+    is_refused.then(|| format!("{} is", name.to_uppercase().replace('|', " ")))
 }
 
 fn refused(why: String) -> Forward {

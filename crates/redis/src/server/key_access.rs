@@ -1,4 +1,4 @@
-//! What a command does to each of its keys: COMMAND GETKEYSANDFLAGS.
+//! What a command does to each of its keys: COMMAND GETKEYSANDFLAGS, and users who may only read or write keys.
 //!
 //! RO: the value is read; RW: changed, and what was there counts; OW: replaced, whatever was there; RM:
 //! removed. Then what of the value's content it does: access, insert, update, delete; none: only what is known
@@ -7,7 +7,7 @@
 use crate::command::Command;
 use crate::spec::{CommandSpec, Flags};
 
-type Access = &'static [&'static str];
+pub(super) type Access = &'static [&'static str];
 
 const LOOKS: Access = &["RO"];
 const READS: Access = &["RO", "access"];
@@ -19,6 +19,13 @@ const CHANGES: Access = &["RW", "access", "update"];
 const INSERTS: Access = &["RW", "insert"];
 const UPDATES: Access = &["RW", "update"];
 const DELETES: Access = &["RW", "delete"];
+
+/// Whether an access reads and whether it changes what is under a key. One that looks whether there is a key, or
+/// how much is under it, does neither.
+pub(super) fn reads_and_writes(access: Access) -> (bool, bool) {
+    let is_write = |what: &&str| matches!(*what, "insert" | "update" | "delete");
+    (access.contains(&"access"), access.iter().any(is_write))
+}
 
 /// What `command`, whose full name is `name`, does to the key at a place of the list of its keys.
 pub(super) fn access(spec: &CommandSpec, name: &str, command: &Command, key: usize) -> Access {
@@ -58,7 +65,7 @@ pub(super) fn access(spec: &CommandSpec, name: &str, command: &Command, key: usi
         ("lmove" | "blmove" | "rpoplpush" | "brpoplpush" | "smove", 1) => INSERTS,
         (
             "rename" | "renamenx" | "lmove" | "blmove" | "rpoplpush" | "brpoplpush" | "smove"
-            | "lpop" | "rpop" | "lmpop" | "blpop" | "brpop" | "blmpop" | "spop" | "getdel"
+            | "lpop" | "rpop" | "lmpop" | "blpop" | "brpop" | "blmpop" | "spop" | "getdel" | "hgetdel"
             | "zpopmin" | "zpopmax" | "zmpop" | "bzpopmin" | "bzpopmax" | "bzmpop",
             _,
         ) => TAKES,
@@ -84,7 +91,7 @@ pub(super) fn access(spec: &CommandSpec, name: &str, command: &Command, key: usi
         ) => INSERTS,
         (
             "expire" | "expireat" | "pexpire" | "pexpireat" | "persist" | "lset" | "hset" | "hmset"
-            | "geoadd" | "zadd" | "setrange" | "xack" | "xadd" | "xclaim" | "xsetid"
+            | "hexpire" | "hexpireat" | "hpexpire" | "hpexpireat" | "hpersist" | "hsetex" | "geoadd" | "zadd" | "setrange" | "xack" | "xadd" | "xclaim" | "xsetid"
             | "xgroup|setid",
             _,
         ) => UPDATES,

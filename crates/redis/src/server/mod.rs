@@ -20,7 +20,7 @@
 //! | `waiting` | who waits for which key |
 //! | `hello` | HELLO, AUTH, SELECT, PING |
 //! | `admit` | whether a command may run now |
-//! | `acl`, `acl_commands`, `acl_log` | users, and what they were not let do |
+//! | `acl`, `selector`, `acl_commands`, `acl_log` | users, what they may do, and what they were not let do |
 //! | `info` | INFO, CONFIG, COMMAND, and other questions about the server |
 //! | `numbers` | what INFO and metrics tell |
 //! | `statistics` | how often commands ran, failed and were refused, and how long they took |
@@ -50,6 +50,7 @@ mod needs;
 mod numbers;
 mod pause;
 pub mod scripting;
+mod selector;
 mod slowlog;
 mod state;
 mod statistics;

@@ -83,6 +83,9 @@ pub static NUMBERS: &[Number] = &[
     number("Stats", "scripts_run", |s| s.scripts.runs),
     number("Stats", "scripts_killed", |s| s.scripts.kills),
     number("Stats", "expired_keys", |s| s.keyspace.statistics.expired),
+    number("Stats", "expired_subkeys", |s| {
+        s.keyspace.statistics.expired_fields
+    }),
     number("Stats", "values_evicted", |s| s.keyspace.statistics.evicted),
     number("Stats", "values_loaded", |s| s.keyspace.statistics.loaded),
     number("Stats", "keyspace_hits", |s| s.keyspace.statistics.hits),

@@ -170,15 +170,27 @@ impl Server {
     /// What a connection may send.
     #[must_use]
     pub fn limits(&self, id: ClientId) -> Limits {
-        let is_known = self
-            .clients
-            .get(&id)
-            .is_some_and(|client| client.user.is_some());
-        if is_known {
+        let client = self.clients.get(&id);
+        Self::limits_of(client)
+    }
+
+    fn limits_of(client: Option<&Client>) -> Limits {
+        if client.is_some_and(|client| client.user.is_some()) {
             Limits::REDIS
         } else {
             Limits::STRANGER
         }
+    }
+
+    /// As [`Server::limits`]; nothing while the connection waits for a key, when its next command is not
+    /// looked at.
+    #[must_use]
+    pub fn limits_of_next(&self, id: ClientId) -> Option<Limits> {
+        let client = self.clients.get(&id);
+        if client.is_some_and(|client| client.is_waiting) {
+            return None;
+        }
+        Some(Self::limits_of(client))
     }
 
     /// Whether a connection waits for a key: its next command is not looked at.
@@ -256,9 +268,8 @@ impl Server {
         };
         client.last_command = name;
         client.last_millis = stamp.now_millis;
-        if let Some(open) = &mut client.transaction
-            && !spec.flags.has(Flags::NO_MULTI)
-            && spec.name != "quit"
+        if client.queues(spec)
+            && let Some(open) = &mut client.transaction
         {
             open.queue.push(command.clone());
             return Reply::Simple("QUEUED");
@@ -323,6 +334,9 @@ impl Server {
                 let db = self.clients.get(&id).map_or(0, |client| client.db);
                 self.keyspace.begin(stamp);
                 let has_events = self.settings.events.is_on();
+                if has_events {
+                    self.expire_before(db, spec, command, effects);
+                }
                 let before = has_events.then(|| self.look_before(db, spec, command));
                 let from = effects.rows.len();
                 let mut context = Context {
@@ -375,6 +389,8 @@ impl Server {
         if !self.is_paused() {
             self.keyspace.expire_due(EXPIRED_AT_ONCE);
         }
+        let loads = self.keyspace.take_due_loads();
+        self.load(loads);
         let mut effects = self.keyspace.finish();
         self.tell_expired();
         self.after(&mut effects, stamp, None);

@@ -229,33 +229,33 @@ impl Server {
         }
     }
 
+    /// Tells a client, or the connection that it named, of keys. A client of RESP 2 without such a connection
+    /// cannot be told.
     fn send_invalidation(&mut self, id: ClientId, keys: Reply) {
-        let Some(client) = self.clients.get_mut(&id) else {
+        let Some(client) = self.clients.get(&id) else {
+            return;
+        };
+        let Some(tracking) = &client.tracking else {
             return;
         };
         let own_protocol = client.protocol;
-        let Some(tracking) = &mut client.tracking else {
-            return;
+        let (to, protocol, is_subscribed) = match tracking.redirect {
+            None => (id, own_protocol, false),
+            Some(other) => match self.clients.get(&other) {
+                Some(other_client) => {
+                    let is_subscribed = other_client.subscriptions() > 0;
+                    (other, other_client.protocol, is_subscribed)
+                }
+                None => return self.redirect_is_gone(id, other, own_protocol),
+            },
         };
-        let redirect = tracking.redirect;
-        let target = match redirect {
-            None => Some((id, own_protocol, false)),
-            Some(other) => {
-                let found = self.clients.get(&other);
-                found.map(|client| (other, client.protocol, client.subscriptions() > 0))
-            }
-        };
-        match (target, redirect) {
-            (Some((to, Protocol::Resp3, _)), _) => {
-                self.send(to, Reply::Push(vec![Reply::bulk("invalidate"), keys]));
-            }
-            (Some((to, Protocol::Resp2, true)), Some(_)) => {
+        match protocol {
+            Protocol::Resp3 => self.send(to, Reply::Push(vec![Reply::bulk("invalidate"), keys])),
+            Protocol::Resp2 if is_subscribed => {
                 let parts = [Reply::bulk("message"), Reply::bulk(CHANNEL), keys];
                 self.send(to, Reply::Push(parts.into()));
             }
-            (None, Some(gone)) => self.redirect_is_gone(id, gone, own_protocol),
-            // There is no way to tell it.
-            (Some(_) | None, _) => {}
+            Protocol::Resp2 => {}
         }
     }
 

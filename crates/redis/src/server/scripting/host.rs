@@ -35,6 +35,17 @@ pub trait ScriptHost {
     fn secret(&mut self, _bytes: &mut [u8]) -> bool {
         false
     }
+
+    /// What the file of users says, or why it cannot be read; `None` where there is no such file.
+    fn read_users(&mut self) -> Option<Result<String, String>> {
+        None
+    }
+
+    /// Puts a text in place of that of the file of users, durably and as a whole; why it could not be done.
+    /// `None` where there is no such file.
+    fn write_users(&mut self, _text: &str) -> Option<Result<(), String>> {
+        None
+    }
 }
 
 /// Everything is in memory, and nobody interrupts.
