@@ -88,7 +88,9 @@ fn write_and_rename(part: &Path, path: &Path, bytes: &[u8], readers: Readers) ->
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(part, path)?;
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
     sync_directory(directory.unwrap_or(Path::new(".")))
 }
 

@@ -104,7 +104,10 @@ fn fields_go_in_the_background_and_are_told() {
     assert_eq!(served.fields(b"h"), Some(2));
     assert_eq!(served.told(), ["hexpired h"]);
     served.tick(1100);
-    assert_eq!((served.fields(b"h"), served.fields(b"only")), (Some(2), None));
+    assert_eq!(
+        (served.fields(b"h"), served.fields(b"only")),
+        (Some(2), None)
+    );
     assert_eq!(served.told(), ["hexpired only", "del only"]);
     assert_eq!(served.server.keyspace.statistics.expired_fields, 2);
     // Who finds it first tells it, before what it does itself.
@@ -129,7 +132,9 @@ fn a_hash_that_is_in_the_store_only_comes_back_for_its_fields_to_expire() {
     let of = |prefix: &[u8]| -> Vec<(Vec<u8>, Vec<u8>)> {
         let from = served.rows.range(prefix.to_vec()..);
         let found = from.take_while(|(key, _)| key.starts_with(prefix));
-        found.map(|(key, value)| (key.clone(), value.clone())).collect()
+        found
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
     };
     keyspace.take_page(&of(&rows::meta_prefix())).unwrap();
     keyspace.complete();
@@ -152,7 +157,10 @@ fn a_hash_that_is_in_the_store_only_comes_back_for_its_fields_to_expire() {
     again.tick(1022);
     assert_eq!(again.fields(b"h"), Some(298));
     let ttl = again.ask(&words("HPTTL h FIELDS 2 f1 f3"), 1022);
-    assert_eq!(ttl, Reply::Array(vec![Reply::Integer(-2), Reply::Integer(28)]));
+    assert_eq!(
+        ttl,
+        Reply::Array(vec![Reply::Integer(-2), Reply::Integer(28)])
+    );
 }
 
 #[test]
@@ -163,15 +171,22 @@ fn the_first_field_that_expires_writes_a_large_hash_under_another_generation() {
     let elements = |effects: &Effects| {
         let rows = effects.rows.iter();
         let rows = rows.filter(|row| rows::split_element(&row.key).is_some());
-        rows.map(|row| row.value.clone().unwrap_or_default()).collect::<Vec<_>>()
+        rows.map(|row| row.value.clone().unwrap_or_default())
+            .collect::<Vec<_>>()
     };
-    assert!(elements(&written).iter().all(|value| value == b"v"), "as before");
+    assert!(
+        elements(&written).iter().all(|value| value == b"v"),
+        "as before"
+    );
     let (_, written) = execute(&mut keyspace, 0, &words("HPEXPIRE h 9 FIELDS 1 f1"), stamp);
     let values = elements(&written);
     assert_eq!(values.len(), 300);
     let expiring = [&10_u64.to_be_bytes()[..], b"v"].concat();
     assert_eq!(values.iter().filter(|value| **value == expiring).count(), 1);
-    let garbage = written.rows.iter().filter_map(|row| rows::garbage_of(&row.key));
+    let garbage = written
+        .rows
+        .iter()
+        .filter_map(|row| rows::garbage_of(&row.key));
     assert_eq!(garbage.count(), 1, "the rows of before are given up");
     let (_, written) = execute(&mut keyspace, 0, &words("HPEXPIRE h 9 FIELDS 1 f2"), stamp);
     assert_eq!(elements(&written).len(), 1, "once");

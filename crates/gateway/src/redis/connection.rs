@@ -123,7 +123,8 @@ impl Connection {
 
     /// Whether replies wait for the log to have `round`.
     pub fn waits_for_round(&self, round: u64) -> bool {
-        self.unlogged.is_some_and(|(waits_for, _)| waits_for == round)
+        self.unlogged
+            .is_some_and(|(waits_for, _)| waits_for == round)
     }
 
     /// Rounds up to `round` are in the log.

@@ -53,9 +53,8 @@ const NOT_POSITIVE: &str = "ERR Number of fields must be a positive integer";
 /// A time that a field is given, in milliseconds since 1970.
 fn time(command: &Command, place: usize, unit: u64, base: u64) -> Result<u64, CommandError> {
     let given = number::parse(command.arg(place))?;
-    let given = u64::try_from(given).map_err(|_| {
-        CommandError::text("ERR invalid expire time, must be >= 0")
-    })?;
+    let given = u64::try_from(given)
+        .map_err(|_| CommandError::text("ERR invalid expire time, must be >= 0"))?;
     let at = given.checked_mul(unit).and_then(|at| at.checked_add(base));
     at.filter(|at| *at <= TIME_MAX_MILLIS)
         .ok_or_else(|| CommandError::expire_time(command.name()))
@@ -170,7 +169,9 @@ fn told(context: &mut Context<'_>, command: &Command, show: fn(u64, u64) -> u64)
 }
 
 pub fn httl(context: &mut Context<'_>, command: &Command) -> Answer {
-    told(context, command, |at, now| at.saturating_sub(now).div_ceil(1000))
+    told(context, command, |at, now| {
+        at.saturating_sub(now).div_ceil(1000)
+    })
 }
 
 pub fn hpttl(context: &mut Context<'_>, command: &Command) -> Answer {

@@ -164,7 +164,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         WRITE,
         ONE,
         G,
-        ("7.4.0", "Sets the time after which fields of a hash expire, in seconds."),
+        (
+            "7.4.0",
+            "Sets the time after which fields of a hash expire, in seconds.",
+        ),
         timed::hexpire,
     ),
     data(
@@ -172,7 +175,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         WRITE,
         ONE,
         G,
-        ("7.4.0", "Sets the time after which fields of a hash expire, in milliseconds."),
+        (
+            "7.4.0",
+            "Sets the time after which fields of a hash expire, in milliseconds.",
+        ),
         timed::hpexpire,
     ),
     data(
@@ -180,7 +186,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         WRITE,
         ONE,
         G,
-        ("7.4.0", "Sets when fields of a hash expire, in seconds since 1970."),
+        (
+            "7.4.0",
+            "Sets when fields of a hash expire, in seconds since 1970.",
+        ),
         timed::hexpireat,
     ),
     data(
@@ -188,7 +197,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         WRITE,
         ONE,
         G,
-        ("7.4.0", "Sets when fields of a hash expire, in milliseconds since 1970."),
+        (
+            "7.4.0",
+            "Sets when fields of a hash expire, in milliseconds since 1970.",
+        ),
         timed::hpexpireat,
     ),
     data(
@@ -196,7 +208,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         FAST,
         ONE,
         G,
-        ("7.4.0", "Returns after how many seconds fields of a hash expire."),
+        (
+            "7.4.0",
+            "Returns after how many seconds fields of a hash expire.",
+        ),
         timed::httl,
     ),
     data(
@@ -204,7 +219,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         FAST,
         ONE,
         G,
-        ("7.4.0", "Returns after how many milliseconds fields of a hash expire."),
+        (
+            "7.4.0",
+            "Returns after how many milliseconds fields of a hash expire.",
+        ),
         timed::hpttl,
     ),
     data(
@@ -212,7 +230,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         FAST,
         ONE,
         G,
-        ("7.4.0", "Returns when fields of a hash expire, in seconds since 1970."),
+        (
+            "7.4.0",
+            "Returns when fields of a hash expire, in seconds since 1970.",
+        ),
         timed::hexpiretime,
     ),
     data(
@@ -220,7 +241,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         FAST,
         ONE,
         G,
-        ("7.4.0", "Returns when fields of a hash expire, in milliseconds since 1970."),
+        (
+            "7.4.0",
+            "Returns when fields of a hash expire, in milliseconds since 1970.",
+        ),
         timed::hpexpiretime,
     ),
     data(
@@ -236,7 +260,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         REMOVE,
         ONE,
         G,
-        ("8.0.0", "Returns the values of fields of a hash and deletes the fields."),
+        (
+            "8.0.0",
+            "Returns the values of fields of a hash and deletes the fields.",
+        ),
         timed::hgetdel,
     ),
     data(
@@ -244,7 +271,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         REMOVE,
         ONE,
         G,
-        ("8.0.0", "Returns the values of fields of a hash and sets or removes their expiry."),
+        (
+            "8.0.0",
+            "Returns the values of fields of a hash and sets or removes their expiry.",
+        ),
         timed::hgetex,
     ),
     data(

@@ -343,7 +343,9 @@ pub fn next_due_told(value: &[u8]) -> Option<u64> {
     let (_, has_expiries) = form_of(value)?;
     let in_rows = value.get(1)? & IN_ROWS != 0;
     let (before, _count) = value.split_last_chunk::<8>()?;
-    let next = before.last_chunk::<8>().filter(|_| has_expiries && in_rows)?;
+    let next = before
+        .last_chunk::<8>()
+        .filter(|_| has_expiries && in_rows)?;
     Some(u64::from_be_bytes(*next)).filter(|at| *at > 0)
 }
 

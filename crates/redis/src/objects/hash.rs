@@ -43,7 +43,10 @@ impl Due {
     fn remove(&mut self, at_millis: u64, field: &[u8]) {
         if at_millis > 0 {
             let was_there = self.by_time.remove(&(at_millis, field.into()));
-            assert!(was_there, "a field that expires is in the order of expiries");
+            assert!(
+                was_there,
+                "a field that expires is in the order of expiries"
+            );
             self.bytes -= field.len();
         }
     }
@@ -98,7 +101,10 @@ impl Hash {
 
     /// [`Hash::due_bytes`], from the fields themselves.
     pub(crate) fn recounted_due_bytes(&self) -> usize {
-        let expiring = self.fields.iter().filter(|(_, kept)| self.shown(kept).0 > 0);
+        let expiring = self
+            .fields
+            .iter()
+            .filter(|(_, kept)| self.shown(kept).0 > 0);
         expiring.map(|(field, _)| field.len() + DUE_BYTES).sum()
     }
 

@@ -347,7 +347,10 @@ mod tests {
             ("user", "line 1: a line is"),
             ("\nusr x on", "line 2: line should start"),
             ("user x on\nuser x off", "line 2: user 'x' is there twice"),
-            ("user x +nope", "line 1: Error in applying operation '+nope'"),
+            (
+                "user x +nope",
+                "line 1: Error in applying operation '+nope'",
+            ),
             ("user x (+get", "line 1: ERR Unmatched parenthesis"),
         ] {
             let error = Users::of_file(wrong, None).unwrap_err();

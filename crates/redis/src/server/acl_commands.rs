@@ -25,8 +25,7 @@ const HELP: &[&str] = &[
     "SETUSER <username> <attribute> ... | USERS | WHOAMI",
 ];
 
-const NO_FILE: &str =
-    "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via \
+const NO_FILE: &str = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via \
      the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration \
      file set) in order to store users in the Redis configuration.";
 
@@ -82,7 +81,9 @@ pub fn acl(call: &mut Call<'_>, command: &Command) -> Answer {
             let text = call.server.users.to_file();
             match call.host.write_users(&text) {
                 Some(written) => written.map(|()| Reply::OK).map_err(|why| {
-                    CommandError::new(format!("ERR There was an error trying to save the ACLs: {why}"))
+                    CommandError::new(format!(
+                        "ERR There was an error trying to save the ACLs: {why}"
+                    ))
                 }),
                 None => Err(CommandError::text(NO_FILE)),
             }
@@ -105,10 +106,7 @@ fn told(user: &User) -> Reply {
     told.extend(allowed(&user.root));
     let selectors = user.selectors.iter();
     let selectors = selectors.map(|selector| Reply::Map(allowed(selector).into()));
-    told.push((
-        Reply::bulk("selectors"),
-        Reply::Array(selectors.collect()),
-    ));
+    told.push((Reply::bulk("selectors"), Reply::Array(selectors.collect())));
     Reply::Map(told)
 }
 

@@ -1,8 +1,8 @@
 //! COMMAND: the table, told to clients.
 
-use super::selector;
 use super::call::Call;
 use super::key_access;
+use super::selector;
 use super::table;
 use crate::command::Command;
 use crate::error::CommandError;

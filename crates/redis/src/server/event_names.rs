@@ -218,8 +218,8 @@ impl Telling<'_> {
                 self.tell_if_gone(0);
             }
             "lmove" | "blmove" | "rpoplpush" | "brpoplpush" => self.tell_moved(),
-            "hexpire" | "hpexpire" | "hexpireat" | "hpexpireat" | "hpersist" | "hgetdel" | "hgetex"
-            | "hsetex" => self.tell_fields(),
+            "hexpire" | "hpexpire" | "hexpireat" | "hpexpireat" | "hpersist" | "hgetdel"
+            | "hgetex" | "hsetex" => self.tell_fields(),
             "smove" => {
                 if self.is_touched(0) {
                     self.tell(0, Events::SET, "srem");

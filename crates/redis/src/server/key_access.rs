@@ -65,8 +65,8 @@ pub(super) fn access(spec: &CommandSpec, name: &str, command: &Command, key: usi
         ("lmove" | "blmove" | "rpoplpush" | "brpoplpush" | "smove", 1) => INSERTS,
         (
             "rename" | "renamenx" | "lmove" | "blmove" | "rpoplpush" | "brpoplpush" | "smove"
-            | "lpop" | "rpop" | "lmpop" | "blpop" | "brpop" | "blmpop" | "spop" | "getdel" | "hgetdel"
-            | "zpopmin" | "zpopmax" | "zmpop" | "bzpopmin" | "bzpopmax" | "bzmpop",
+            | "lpop" | "rpop" | "lmpop" | "blpop" | "brpop" | "blmpop" | "spop" | "getdel"
+            | "hgetdel" | "zpopmin" | "zpopmax" | "zmpop" | "bzpopmin" | "bzpopmax" | "bzmpop",
             _,
         ) => TAKES,
         (
@@ -91,7 +91,8 @@ pub(super) fn access(spec: &CommandSpec, name: &str, command: &Command, key: usi
         ) => INSERTS,
         (
             "expire" | "expireat" | "pexpire" | "pexpireat" | "persist" | "lset" | "hset" | "hmset"
-            | "hexpire" | "hexpireat" | "hpexpire" | "hpexpireat" | "hpersist" | "hsetex" | "geoadd" | "zadd" | "setrange" | "xack" | "xadd" | "xclaim" | "xsetid"
+            | "hexpire" | "hexpireat" | "hpexpire" | "hpexpireat" | "hpersist" | "hsetex"
+            | "geoadd" | "zadd" | "setrange" | "xack" | "xadd" | "xclaim" | "xsetid"
             | "xgroup|setid",
             _,
         ) => UPDATES,

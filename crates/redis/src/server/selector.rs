@@ -164,7 +164,8 @@ impl Selector {
     }
 
     fn has_all_keys(&self) -> bool {
-        let is_all = |pattern: &KeyPattern| pattern.glob == EVERYTHING && pattern.reads && pattern.writes;
+        let is_all =
+            |pattern: &KeyPattern| pattern.glob == EVERYTHING && pattern.reads && pattern.writes;
         matches!(self.keys.as_slice(), [one] if is_all(one))
     }
 
@@ -320,9 +321,10 @@ impl Selector {
         let is_denied = |key: &(usize, usize)| {
             let (number, place) = *key;
             let (reads, writes) = reads_and_writes(access(spec, name, command, number));
-            let mut patterns = self.keys.iter().filter(|pattern| {
-                pattern.reads >= reads && pattern.writes >= writes
-            });
+            let mut patterns = self
+                .keys
+                .iter()
+                .filter(|pattern| pattern.reads >= reads && pattern.writes >= writes);
             !patterns.any(|pattern| glob::matches(&pattern.glob, command.arg(place)))
         };
         if let Some((_, place)) = numbered.find(is_denied) {
