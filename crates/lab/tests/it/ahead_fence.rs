@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod around_return;
+mod coming_back;
 
 use crate::common::Increments;
 use manxdb_checker::append::{Level as Promise, check};
@@ -385,18 +386,20 @@ fn run_lossy(seed: u64, level: Level, faults: &str, mutant: Option<Mutant>) -> R
         .map(|_| ())
 }
 
-/// Random faults, in settings that are drawn as well but for the three regions, and for clocks that are
-/// far off: a node of a region whose clocks are far ahead of the others' is not taken in again, for whole
-/// streams are told the marks of the nearest region. Some of the faults last long enough for a fence.
+/// Settings that are drawn but for the three regions, and for clocks that are far off: a node of a region
+/// whose clocks are far ahead of the others' is not taken in again, for whole streams are told the marks
+/// of the nearest region.
+fn setting(seed: u64) -> Setting {
+    let mut setting = Setting::of_seed(seed);
+    setting.topology = THREE;
+    let offset = setting.clocks.offset_max;
+    setting.clocks.offset_max = offset.min(Nanos::from_millis(20));
+    setting
+}
+
+/// Random faults, of which some last long enough for a fence.
 #[test]
 fn random_faults_of_three_regions_are_survived() {
-    let setting = |seed| {
-        let mut setting = Setting::of_seed(seed);
-        setting.topology = THREE;
-        let offset = setting.clocks.offset_max;
-        setting.clocks.offset_max = offset.min(Nanos::from_millis(20));
-        setting
-    };
     let draw = |seed| plan::draw(seed, &setting(seed));
     let run = |case: &Case| {
         let ran = setting(case.seed).run(case, options(None));

@@ -52,11 +52,13 @@ pub enum Mutant {
     SessionForgetsRegion,
     /// A region is fenced while what was moved for the return of another one has not run.
     FenceAmidReturn,
+    /// A region says that it has run what a replica that comes back may still want values for.
+    PassesJoining,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 23] = [
+    pub const ALL: [Mutant; 24] = [
         Mutant::NoClockGate,
         Mutant::NoPromise,
         Mutant::CutWithoutCounts,
@@ -80,5 +82,6 @@ impl Mutant {
         Mutant::FollowsFrozenStream,
         Mutant::SessionForgetsRegion,
         Mutant::FenceAmidReturn,
+        Mutant::PassesJoining,
     ];
 }

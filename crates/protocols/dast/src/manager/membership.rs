@@ -4,6 +4,12 @@
 //! transactions they hold; the union is told to everybody; only when all have it do cuts go on
 //! without it, because a leader that fails may have told some, and its successor asks again.
 //! A transaction of it that nobody holds was never answered. One node at a time comes back.
+//!
+//! A node that comes back has missed what was sent to its earlier life, and its peer's state may lack
+//! values that reach the peer afterwards. It asks for those at the shards that gave them, which keep a
+//! value until all replicas that count have run what may need it. So from its admission until it
+//! counts the region says that it has run no more than then (M3): a state is taken later, and lacks
+//! no value of a transaction before that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,8 +38,17 @@ pub(super) struct Changing {
     admitted: BTreeMap<NodeId, u64>,
     fetched: bool,
     attempt: u64,
+    /// What the region had run when a node began to be let in.
+    position: Timestamp,
     /// By the manager's timer: nobody can set it.
     joining_since_tick: Option<u64>,
+}
+
+impl Changing {
+    /// What the region had run when the node that is being let in was admitted.
+    pub(super) fn position(&self) -> Timestamp {
+        self.position
+    }
 }
 
 impl Manager {
@@ -225,6 +240,10 @@ impl Manager {
         let members = self.ledger().members.clone();
         if members.joining != Some(node) {
             return;
+        }
+        let position = self.run_by_all().unwrap_or_default();
+        if let Some(lead) = &mut self.lead {
+            lead.changing.position = position;
         }
         let epoch = members.epoch;
         let attempt = self.lead.as_ref().map_or(0, |lead| lead.changing.attempt);
