@@ -17,7 +17,6 @@ const CIRCLES: &[(&str, &str)] = &[
         "backup client coordinator disk garbage master message node replies server witness",
     ),
     ("protocols/dast", "client manager node replica"),
-    ("protocols/dast", "ledger message orders"),
 ];
 
 type Edges = BTreeMap<String, BTreeSet<String>>;

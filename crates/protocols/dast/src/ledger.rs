@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{CallId, Planned};
 use crate::fence::{Ballot, Change, Fences, Placed};
-use crate::message::Decision;
 use crate::orders::Orders;
 use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
@@ -129,6 +128,26 @@ pub enum Entry {
         /// Who.
         node: NodeId,
     },
+}
+
+/// A decision about a cross-region transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Decision {
+    /// It runs at this place.
+    Commit(Timestamp),
+    /// It never runs.
+    Abort,
+}
+
+impl Decision {
+    /// Where it runs; what never runs is over before everything else.
+    #[must_use]
+    pub fn place(self) -> Timestamp {
+        match self {
+            Self::Commit(at) => at,
+            Self::Abort => Timestamp::ZERO,
+        }
+    }
 }
 
 /// A cross-region transaction in this region.

@@ -33,6 +33,7 @@ pub mod client;
 pub mod clock;
 pub mod execution;
 pub mod fence;
+pub mod held;
 pub mod ledger;
 pub mod manager;
 pub mod message;

@@ -19,26 +19,8 @@ use crate::topology::RegionId;
 
 pub use self::fence::{FenceMessage, Promise};
 pub use self::seen::Seen;
-
-/// A decision about a cross-region transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Decision {
-    /// It runs at this place.
-    Commit(Timestamp),
-    /// It never runs.
-    Abort,
-}
-
-impl Decision {
-    /// Where it runs; what never runs is over before everything else.
-    #[must_use]
-    pub fn place(self) -> Timestamp {
-        match self {
-            Self::Commit(at) => at,
-            Self::Abort => Timestamp::ZERO,
-        }
-    }
-}
+pub use crate::held::Held;
+pub use crate::ledger::Decision;
 
 /// What a replica says of its clock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,15 +111,6 @@ pub struct Heard {
     pub bound: Timestamp,
     /// Places of those that not all replicas of the region have passed.
     pub placed: Vec<Timestamp>,
-}
-
-/// The local transactions of a coordinator that somebody holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
-    /// Its timestamp; the site tells the coordinator.
-    pub at: Timestamp,
-    /// The transaction.
-    pub planned: Arc<Planned>,
 }
 
 /// What all pieces of a shard gave: they have run.

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{CallId, Planned};
 use crate::fence::{Placed, Return};
-use crate::message::Held;
+use crate::held::Held;
 use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
 
