@@ -26,7 +26,7 @@ use crate::cli::ClusterCommand;
 use crate::fault::Fault;
 
 pub use manxdb::cluster::answers::note;
-pub use status::ask;
+pub use status::{ask, ask_each};
 
 /// The program that is a node.
 pub const SERVER: &str = "manxdb";

@@ -12,7 +12,7 @@ use serde_json::json;
 use manxdb::cluster::answers::{self, note};
 use manxdb::cluster::curp_status;
 use manxdb::cluster::dast;
-use manxdb::cluster::dast_status;
+use manxdb::cluster::dast_status::{self, Said};
 use manxdb::cluster::file::{ClusterFile, ClusterProtocol, Node};
 use manxdb::cluster::geo::measured::{MEASURED, Measured};
 
@@ -29,6 +29,11 @@ const STOP_PATIENCE: Duration = Duration::from_secs(30);
 /// [`StatusError`].
 pub fn ask(file: &ClusterFile, node: &Node) -> Result<Status, StatusError> {
     answers::ask(file, node, PATIENCE)
+}
+
+/// What all nodes say, in the order of the file, or why they do not.
+pub fn ask_each(file: &ClusterFile) -> Vec<Result<Status, StatusError>> {
+    answers::ask_each(file, PATIENCE)
 }
 
 /// What all nodes say, in the order of the file; nothing of those that do not answer.
@@ -62,15 +67,12 @@ pub fn all_work(file: &ClusterFile) -> bool {
 /// A cluster file that cannot be read.
 pub fn run(path: &Path, as_json: bool) -> Result<ExitCode, Fault> {
     let (file, _) = ClusterFile::read(path)?;
-    let answers: Vec<_> = file.nodes.iter().map(|node| ask(&file, node)).collect();
-    let states = file.nodes.iter().zip(&answers);
-    let states: Vec<_> = states
-        .map(|(_, answer)| Some(note(answer.as_ref().ok()?, dast::STATE)?.to_owned()))
-        .collect();
+    let answers = ask_each(&file);
     let lacking = match file.protocol {
-        ClusterProtocol::Dast => {
-            dast_status::judge(&file, |node| states.get(node.number as usize)?.clone())
-        }
+        ClusterProtocol::Dast => dast_status::judge(&file, |node| {
+            let answer = answers.get(node.number as usize)?;
+            answer.as_ref().ok().map(Said::of)
+        }),
         ClusterProtocol::Curp => {
             let answers = answers.iter().map(|answer| answer.as_ref().ok().cloned());
             curp_status::judge(&file, &answers.collect::<Vec<_>>())
@@ -185,10 +187,7 @@ fn note_json(name: &str, text: String) -> serde_json::Value {
 /// A cluster file that cannot be read, or a process that does not end.
 pub fn down(path: &Path) -> Result<ExitCode, Fault> {
     let (file, path) = ClusterFile::read(path)?;
-    let answering = |file: &ClusterFile| {
-        let mut nodes = file.nodes.iter();
-        nodes.any(|node| ask(file, node).is_ok())
-    };
+    let answering = |file: &ClusterFile| ask_all(file).iter().any(Option::is_some);
     if !answering(&file) {
         println!("no node of the cluster answers: it is down");
         return Ok(ExitCode::SUCCESS);

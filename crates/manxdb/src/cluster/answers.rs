@@ -42,24 +42,31 @@ fn ask_at(
     })
 }
 
-/// What all nodes say, in the order of the file; nothing of those that do not answer. All are asked at the
-/// same time.
+/// What all nodes say, in the order of the file, or why they do not. All are asked at the same time: when a
+/// region stands still, each of its nodes takes the whole patience.
+#[must_use]
+pub fn ask_each(file: &ClusterFile, patience: Duration) -> Vec<Result<Status, StatusError>> {
+    thread::scope(|threads| {
+        let asked = file.nodes.iter().map(|node| {
+            let thread = thread::Builder::new().name("ask-status".to_owned());
+            let asked = thread.spawn_scoped(threads, move || ask(file, node, patience));
+            (node, asked)
+        });
+        let asked: Vec<_> = asked.collect();
+        let answered = asked.into_iter().map(|(node, asked)| {
+            let answer = asked.ok().and_then(|thread| thread.join().ok());
+            // There was no thread to be had.
+            answer.unwrap_or_else(|| ask(file, node, patience))
+        });
+        answered.collect()
+    })
+}
+
+/// The same without the reasons of those that do not answer.
 #[must_use]
 pub fn ask_all(file: &ClusterFile, patience: Duration) -> Vec<Option<Status>> {
-    thread::scope(|threads| {
-        let asked: Vec<_> = file
-            .nodes
-            .iter()
-            .map(|node| {
-                let thread = thread::Builder::new().name("ask-status".to_owned());
-                thread.spawn_scoped(threads, move || ask(file, node, patience).ok())
-            })
-            .collect();
-        let answered = asked.into_iter();
-        answered
-            .map(|asked| asked.ok()?.join().ok().flatten())
-            .collect()
-    })
+    let answers = ask_each(file, patience).into_iter();
+    answers.map(Result::ok).collect()
 }
 
 /// A node's note by name.

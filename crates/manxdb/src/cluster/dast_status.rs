@@ -1,13 +1,39 @@
 //! What a cluster lacks: regions that nobody leads, shards without a majority, nodes that are out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use manxdb_core::NodeId;
 use manxdb_dast::Role;
 use manxdb_gateway::admin::HealthReport;
+use manxdb_net::Status;
 
+use super::answers::note;
 use super::dast::{self, TAKES_PART, topology};
 use super::file::{ClusterFile, Node};
+use super::geo::measured::{MEASURED, Measured};
+use super::node::STATE;
+
+/// What a node that answers says of itself.
+#[derive(Debug, Clone, Default)]
+pub struct Said {
+    /// What it does.
+    pub state: Option<String>,
+    /// The region that is fenced, if the node leads its own and knows of one.
+    pub fenced: Option<u32>,
+}
+
+impl Said {
+    /// In its status.
+    #[must_use]
+    pub fn of(status: &Status) -> Self {
+        let measured = note(status, MEASURED).map(Measured::of_note);
+        let measured = measured.unwrap_or_default();
+        Self {
+            state: note(status, STATE).map(str::to_owned),
+            fenced: measured.leading().and_then(|leading| leading.fenced),
+        }
+    }
+}
 
 /// The managers of a region, or the replicas of a shard.
 #[derive(Debug, Default)]
@@ -33,11 +59,16 @@ fn start(node: &Node) -> String {
 const ANEW: &str = "start its nodes if they only stand still; what a majority had in memory is gone with \
     its processes: manxdb cluster down, then up";
 
-/// What the cluster lacks, the worst first; nothing when all nodes work. `state` is what a node says of
+/// What is to be done about a region that is fenced.
+const TAKE_IN: &str = "it is taken in when the others hear it again: let its nodes go on if they stand still \
+    (manxdb cluster resume), or mend its network";
+
+/// What the cluster lacks, the worst first; nothing when all nodes work. `said` is what a node says of
 /// itself; none: it does not answer.
 #[must_use]
-pub fn judge(file: &ClusterFile, state: impl Fn(&Node) -> Option<String>) -> Vec<HealthReport> {
+pub fn judge(file: &ClusterFile, said: impl Fn(&Node) -> Option<Said>) -> Vec<HealthReport> {
     let (mut regions, mut shards) = (BTreeMap::new(), BTreeMap::new());
+    let mut fenced = BTreeSet::new();
     let mut single = Vec::new();
     for node in &file.nodes {
         let (key, groups) = match topology(file).role(NodeId(node.number)) {
@@ -46,14 +77,13 @@ pub fn judge(file: &ClusterFile, state: impl Fn(&Node) -> Option<String>) -> Vec
             Role::Client => continue,
         };
         let group: &mut Group<'_> = groups.entry(key).or_default();
-        let said = state(node);
+        let said = said(node);
+        let state = said.as_ref().and_then(|said| said.state.as_deref());
         group.nodes.push(node);
         group.answering += usize::from(said.is_some());
-        group.is_led |= said.as_deref() == Some(dast::LEADS);
-        let works = matches!(
-            said.as_deref(),
-            Some(dast::LEADS | dast::FOLLOWS | TAKES_PART)
-        );
+        group.is_led |= state == Some(dast::LEADS);
+        fenced.extend(said.as_ref().and_then(|said| said.fenced));
+        let works = matches!(state, Some(dast::LEADS | dast::FOLLOWS | TAKES_PART));
         group.working += usize::from(works);
         if !works {
             let how = said.map_or("does not answer".to_owned(), |_| {
@@ -68,8 +98,18 @@ pub fn judge(file: &ClusterFile, state: impl Fn(&Node) -> Option<String>) -> Vec
         .filter_map(|(r, group)| led(*r, group))
         .collect();
     found.extend(shards.iter().filter_map(|(s, group)| held(*s, group)));
+    found.extend(fenced.into_iter().map(apart));
     found.extend(single);
     found
+}
+
+/// A region that the others go on without.
+fn apart(region: u32) -> HealthReport {
+    let what = format!(
+        "region {region} is fenced: the others have not heard it and go on without it; what touches it \
+         is refused, and what was under way with it waits"
+    );
+    HealthReport::degraded(what, TAKE_IN)
 }
 
 /// Whether a region has a leader, without whom nothing is ordered there.
@@ -109,6 +149,11 @@ mod tests {
 
     /// What is said when these nodes do not say that they work.
     fn said(others: &[(u32, Option<&str>)]) -> Vec<String> {
+        said_with(others, None)
+    }
+
+    /// The same when leaders say that a region is fenced.
+    fn said_with(others: &[(u32, Option<&str>)], fenced: Option<u32>) -> Vec<String> {
         let file = cluster();
         let mut led = std::collections::BTreeSet::new();
         let mut states = BTreeMap::new();
@@ -118,12 +163,15 @@ mod tests {
                 Role::Manager(_) => dast::FOLLOWS,
                 _ => TAKES_PART,
             };
-            states.insert(node.number, Some(state.to_owned()));
+            states.insert(node.number, Some(state));
         }
-        for (number, state) in others {
-            states.insert(*number, state.map(str::to_owned));
-        }
-        let found = judge(&file, |node| states[&node.number].clone());
+        states.extend(others.iter().copied());
+        let found = judge(&file, |node| {
+            let state = states[&node.number]?;
+            let fenced = fenced.filter(|_| state == dast::LEADS);
+            let state = Some(state.to_owned());
+            Some(Said { state, fenced })
+        });
         found.iter().map(ToString::to_string).collect()
     }
 
@@ -166,6 +214,17 @@ mod tests {
             "{said:?}"
         );
         assert_eq!(said.len(), 3, "{said:?}");
+    }
+
+    #[test]
+    fn a_region_that_is_fenced_is_named_with_what_to_do() {
+        let said = said_with(&[], Some(1));
+        assert_eq!(said.len(), 1, "whoever says so: {said:?}");
+        assert!(
+            said[0].starts_with("degraded: region 1 is fenced: ")
+                && said[0].contains("manxdb cluster resume"),
+            "{said:?}"
+        );
     }
 
     #[test]

@@ -44,6 +44,11 @@ fn judge_totals(made: &[Made], findings: &mut Vec<String>) {
         findings.push("the tables could not be added up".to_owned());
         return;
     };
+    if before[0] != before[1] || before[0] != before[2] {
+        findings.push(format!(
+            "the tables had {before:?} increments before the run"
+        ));
+    }
     let load = || made.iter().filter(|made| made.purpose == Purpose::Load);
     let took_effect = load().filter(|made| {
         let answer = made.answered.as_ref();
@@ -245,6 +250,20 @@ mod tests {
         assert_eq!(findings([8; 3], &load), [""; 0]);
         assert_eq!(findings([6; 3], &load).len(), 3);
         assert!(findings([7, 7, 8], &load)[0].starts_with("the tables have"));
+    }
+
+    #[test]
+    fn a_table_that_lacks_an_increment_of_an_earlier_run_is_found() {
+        let all = [
+            totals(Purpose::Before, [5, 4, 5]),
+            totals(Purpose::After, [5, 4, 5]),
+        ];
+        let mut findings = Vec::new();
+        judge_totals(&all, &mut findings);
+        assert_eq!(
+            findings,
+            ["the tables had [5, 4, 5] increments before the run"]
+        );
     }
 
     #[test]

@@ -162,8 +162,8 @@ fn run(args: &ClusterLoad, workload: Workload, survey: Option<Survey>) -> Result
 /// Warns of nodes that do not answer; at least one must.
 fn look_around(file: &ClusterFile) -> Result<(), Fault> {
     let mut silent = Vec::new();
-    for node in &file.nodes {
-        if let Err(error) = crate::cluster::ask(file, node) {
+    for (node, answer) in file.nodes.iter().zip(crate::cluster::ask_each(file)) {
+        if let Err(error) = answer {
             silent.push(format!("node {} ({}): {error}", node.number, node.role));
         }
     }

@@ -161,6 +161,8 @@ pub struct OfLeader {
     pub joining: Option<u32>,
     /// By how much the bound is ahead of the region's time, in microseconds.
     pub bound_micros: Option<i64>,
+    /// The region that is fenced, as the leader knows: it may be its own.
+    pub fenced: Option<u32>,
     /// How the region and each other one are ordered ahead.
     pub pairs: Vec<OfPair>,
 }
@@ -183,6 +185,12 @@ pub struct OfPair {
 }
 
 impl Measured {
+    /// What the leader of a region knows, if it is one.
+    #[must_use]
+    pub fn leading(&self) -> Option<&OfLeader> {
+        self.manager.as_ref()?.leading.as_ref()
+    }
+
     /// As a note.
     #[must_use]
     pub fn to_note(&self) -> (String, String) {

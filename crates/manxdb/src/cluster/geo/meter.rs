@@ -364,6 +364,7 @@ fn of_leader(leading: &Leading<'_>) -> OfLeader {
         closing: numbers(&leading.members.closing),
         joining: leading.members.joining.map(|node| node.0),
         bound_micros: leading.bound,
+        fenced: leading.fenced.map(|region| region.0),
         pairs: leading.pairs.iter().map(of_pair).collect(),
     }
 }

@@ -194,6 +194,11 @@ impl Gauges {
         if let Some(bound) = leading.bound_micros {
             self.add_own("bound_seconds", &[], signed_seconds(bound));
         }
+        for pair in &leading.pairs {
+            let other = pair.region.to_string();
+            let is_fenced = count(u64::from(leading.fenced == Some(pair.region)));
+            self.add_own("fenced", &[("other", other.as_str())], is_fenced);
+        }
         let numbers: [(&str, MicrosOf); 5] = [
             ("lead_seconds", |pair| Some(pair.lead)),
             ("mark_told_seconds", |pair| pair.told),

@@ -40,7 +40,7 @@ use manxdb_net::Status;
 use self::measured::{MEASURED, Measured};
 use super::answers::{PATIENCE, Recent, ask_all, note};
 use super::dast;
-use super::dast_status::judge;
+use super::dast_status::{Said, judge};
 use super::file::{ClusterFile, Node};
 use super::node::STATE;
 
@@ -99,11 +99,11 @@ impl Seen {
             .map(|(node, answer)| NodeSeen::new(file, node, answer))
             .collect();
         assert_eq!(nodes.len(), file.nodes.len(), "each node is asked once");
-        let state = |node: &Node| {
+        let said = |node: &Node| {
             let seen = nodes.get(node.number as usize)?;
-            seen.state().map(str::to_owned)
+            seen.status.as_ref().map(Said::of)
         };
-        let lacking = judge(file, state);
+        let lacking = judge(file, said);
         Self { nodes, lacking }
     }
 }

@@ -88,6 +88,7 @@ fn of_region(seen: &Seen, region: u32) -> Value {
         "closing": leading.map(|leading| leading.closing.clone()),
         "joining": leading.and_then(|leading| leading.joining),
         "bound": leading.and_then(bound),
+        "fenced": leading.and_then(|leading| leading.fenced),
         "stretch_max": stretch.map(seconds),
         "classes": classes.into_iter().collect::<Map<_, _>>(),
     })

@@ -14,7 +14,7 @@ use super::*;
 use crate::cluster::example::over_regions;
 
 /// Every metric of a node, with what it means; those of one line belong together.
-const METRICS: [(&str, &str); 27] = [
+const METRICS: [(&str, &str); 28] = [
     (
         "manxdb_dast_transaction_seconds",
         "histogram by `class` (local, cross-region): from a call's arrival at the replica that answers it to the answer",
@@ -71,6 +71,10 @@ const METRICS: [(&str, &str); 27] = [
     (
         "manxdb_dast_bound_seconds",
         "at the leader, ordered ahead: how far ahead of the region's time everything of the other regions is known; negative: clocks stretch",
+    ),
+    (
+        "manxdb_dast_fenced",
+        "at the leader, ordered ahead, by `other` region: 1 while that is fenced, and the others go on without it",
     ),
     (
         "manxdb_dast_lead_seconds",
@@ -173,6 +177,7 @@ fn leader() -> Measured {
         closing: vec![2],
         joining: None,
         bound_micros: Some(-200_000),
+        fenced: Some(1),
         pairs: vec![pair],
     };
     let manager = OfManager {
@@ -384,6 +389,8 @@ fn page_and_metrics_of_a_leader_tell_the_same_numbers() {
     page["messages"][0]["sent"] = json!(page["messages"][0]["sent"].as_u64().unwrap() / 2);
     same(&page, &gauges, &all);
     assert_eq!(page["regions"][0]["closing"], json!([2]));
+    assert_eq!(page["regions"][0]["fenced"], json!(1));
+    assert_eq!(value(&gauges, "dast_fenced{other=\"1\"}"), 1.0);
     assert_eq!(
         (
             value(&gauges, "dast_leads"),

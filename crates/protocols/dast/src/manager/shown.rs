@@ -18,6 +18,8 @@ pub struct Leading<'m> {
     /// By how much the bound is ahead of the region's time, in microseconds; negative: clocks stretch.
     /// None unless transactions are ordered ahead.
     pub bound: Option<i64>,
+    /// The region that is fenced, as this one knows: it may be this one.
+    pub fenced: Option<RegionId>,
     /// How this region and each other one are ordered ahead; empty unless they are.
     pub pairs: Vec<Pair>,
 }
@@ -57,6 +59,7 @@ impl Manager {
             members: &self.ledger().members,
             at_ledger: lead.untold.len(),
             bound: bound.map(|bound| ahead_by(bound, reading)),
+            fenced: self.fenced(),
             pairs: self.pairs(reading, lead.clocks.ticks()),
         })
     }
