@@ -29,12 +29,12 @@ def free_ports(servers):
 
 
 class RegionCluster:
-    """Two regions of some shards each, with three replicas of each shard and then three managers of each region: of
-    one shard each, replicas 0 to 5 and managers 6 to 11."""
+    """Regions of some shards each, with three replicas of each shard and then three managers of each region: of
+    two regions with one shard each, replicas 0 to 5 and managers 6 to 11."""
 
-    def __init__(self, *flags, shards=1):
-        self.flags = ["--shards", str(shards), *flags]
-        self.servers = 2 * 3 * (shards + 1)
+    def __init__(self, *flags, shards=1, regions=2):
+        self.flags = ["--shards", str(shards), "--regions", str(regions), *flags]
+        self.servers = regions * 3 * (shards + 1)
         self.directory = tempfile.TemporaryDirectory(prefix="manxdb-regions-")
         self.data = pathlib.Path(self.directory.name) / "data"
         self.base = free_ports(self.servers)
@@ -52,7 +52,7 @@ class RegionCluster:
 
     def start(self, data, base):
         """`manxdb cluster up`."""
-        command = [BINARY, "cluster", "up", "dast", "--regions", "2", "--lan-ms", "2", "--wan-ms", "30",
+        command = [BINARY, "cluster", "up", "dast", "--lan-ms", "2", "--wan-ms", "30",
                    "--data", str(data), "--base-port", str(base), "--tpcc-scale", "tiny", *self.flags]
         return subprocess.Popen(command, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 

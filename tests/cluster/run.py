@@ -26,6 +26,8 @@ from harness.checks import check, expect, main
 from harness.signals import stand_still
 from regions import BINARY, PATIENCE, RegionCluster, fetch, free_ports, samples, wait_until_same
 
+import fenced  # noqa: F401  its checks run first
+
 
 class Cluster(RegionCluster):
     """The processes, started once for all checks."""
