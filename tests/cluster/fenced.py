@@ -79,7 +79,7 @@ def the_others_go_on_while_a_region_stands_still_and_it_is_taken_in_again():
         # Clients of the region that stands still have no answer; calls that touch it are refused.
         code, seen = up.increments("--seconds", "2", "--patience", "1")
         crossed = seen["classes"]["cross-region"]
-        expect((code, seen["open"], crossed["calls"] > 0, crossed["refused"] > 0), (1, 2, True, True), f"{seen}")
+        expect((code, seen["open"] >= 2, crossed["calls"] > 0, crossed["refused"] > 0), (1, True, True, True), f"{seen}")
         up.go_on()
         up.wait_for("it is taken in", lambda: up.run("cluster", "status").returncode == 0)
         out, _ = load.communicate(timeout=2 * PATIENCE)

@@ -16,7 +16,6 @@ const CIRCLES: &[(&str, &str)] = &[
         "protocols/curp",
         "backup client coordinator disk garbage master message node replies server witness",
     ),
-    ("protocols/dast", "client manager node replica"),
 ];
 
 type Edges = BTreeMap<String, BTreeSet<String>>;
