@@ -12,7 +12,7 @@ const COMMANDS_MAX: usize = 64;
 /// # Panics
 /// When a command cannot be run, or wrote a row that cannot be read.
 pub fn resp(data: &[u8]) {
-    for limits in [Limits::REDIS, Limits::STRANGER] {
+    for limits in [Limits::REDIS, Limits::UNAUTHENTICATED] {
         let mut decoder = Decoder::default();
         let mut keyspace = Keyspace::new();
         let mut command = Command::default();

@@ -45,7 +45,7 @@ impl Silence {
                 before
                     .get(server)
                     .is_none_or(|(known, _)| known <= answered),
-                "{server} does not take an answer back: {answered} after {before:?}"
+                "{server:?} does not take an answer back: {answered} after {before:?}"
             );
             let since = match before.get(server) {
                 Some((known, since)) if known == answered => *since + step,

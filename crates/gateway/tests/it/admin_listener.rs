@@ -84,6 +84,9 @@ fn start_with(tls: Option<Arc<ServerConfig>>, health: HealthReport) -> (AdminSer
         views: Some(Box::new(
             || json!({ "views": [{ "name": "d.by_user", "state": "usable", "hits": 7 }] }),
         )),
+        compaction: Some(Box::new(
+            || json!({ "control": ["a:1"], "own": "00aa", "silent": "refused" }),
+        )),
         replication: Some(Box::new(
             || json!({ "nodes": [{ "number": 1, "role": "server", "state": "master" }] }),
         )),
@@ -137,6 +140,8 @@ fn health_version_metrics_and_slow_statements_are_answered() {
     let views = get(address, "/views");
     assert!(views.contains("<td>d.by_user</td>"), "{views}");
     assert!(get(address, "/").contains("<a href=\"/views\">Views</a>"));
+    assert!(get(address, "/").contains("<a href=\"/compaction\">Compaction pool</a>"));
+    assert!(get(address, "/compaction").contains("No control plane answers: refused."));
     assert!(get(address, "/").contains("<a href=\"/replication\">Replication</a>"));
     let replication = get(address, "/replication");
     assert!(
@@ -284,7 +289,7 @@ fn statements_are_read_by_the_machine_itself_or_with_a_login() {
     };
     let rebound = "Host: attacker.example\r\n";
     let forwarded = "Host: localhost\r\nX-Forwarded-For: 10.1.2.3\r\n";
-    for path in ["/", "/slow", "/redis", "/views", "/nothing"] {
+    for path in ["/", "/slow", "/redis", "/views", "/compaction", "/nothing"] {
         for headers in [rebound, forwarded] {
             let answer = ask_as(path, headers);
             assert!(answer.starts_with("HTTP/1.1 401"), "{path}: {answer}");
