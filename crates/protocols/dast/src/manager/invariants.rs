@@ -71,13 +71,13 @@ impl Manager {
         ensure(first.is_none_or(|first| first > told), || {
             format!("R3: {first:?} waits for a cut, {told:?} has passed it")
         })?;
-        self.check_ahead(lead)?;
-        self.check_effects(lead)?;
-        self.check_untold(lead)?;
         ensure(
             lead.effects.iter().is_sorted_by_key(|(number, _)| *number),
             || "R4: effects are out of the order of their entries".to_owned(),
-        )
+        )?;
+        self.check_ahead(lead)?;
+        self.check_effects(lead)?;
+        self.check_untold(lead)
     }
 }
 

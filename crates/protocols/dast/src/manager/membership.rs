@@ -260,6 +260,10 @@ impl Manager {
         if members.joining != Some(node) {
             return;
         }
+        assert!(
+            !members.live.contains(&node),
+            "M3: what a region has run does not depend on a node that is let in"
+        );
         let position = self.run_by_all().unwrap_or_default();
         if let Some(lead) = &mut self.lead {
             lead.changing.position = position;
@@ -370,6 +374,10 @@ impl Manager {
             // have said of that one counts.
             return;
         }
+        assert!(
+            members.joining != Some(node),
+            "M3: who counts is let in no more"
+        );
         lead.changing = Changing::default();
         let past = reserved.max(lead.clocks.told());
         lead.clocks.expect(node, past, now);
