@@ -147,8 +147,6 @@ def slots_move_to_another_cluster_and_back_while_clients_that_know_nothing_of_it
     move(one, other, "8192-16383")
     # Slot 12182, as CLUSTER KEYSLOT of Redis says.
     moved = f"MOVED 12182 127.0.0.1:{other.redis}"
-    told = str(Link(one.port_of(1)).call("GET", "foo"))
-    assert moved in told, told
     with Proxy(one, "--no-follow") as asked:
         assert moved in str(asked.call("GET", "foo")), "its clients follow by themselves"
     for proxy in (link, there):
@@ -208,7 +206,6 @@ def a_move_whose_target_is_gone_is_cancelled_and_its_target_forgets_it():
     else:
         raise AssertionError("each move was over at once")
     assert "as before" in ran.stdout and "--to" in ran.stdout, ran.stdout
-    expect(Link(one.port_of(1)).call("GET", "foo"), b"bar")
     # What was under way to the other cluster waits for it; what begins now is executed here.
     expect(link.call("APPEND", "foo", "d"), 4)
     other.start()
@@ -220,16 +217,5 @@ def a_move_whose_target_is_gone_is_cancelled_and_its_target_forgets_it():
     assert ran.returncode == 0 and "no move of them is under way" in ran.stdout, ran.stdout
     for name, count in counting.end().items():
         expect(int(link.call("GET", name)), count, f"{name}: each INCR once")
-    # Moved at last; and who cannot reach the other cluster says so, until it is back.
-    move(one, other, "0-16383")
-    ran = one.run(*cancel, "--to", str(other.data))
-    assert ran.returncode == 1 and "too late" in ran.stdout, ran.stdout
-    other.stop_in_order()
-    with Proxy(one) as asked:
-        told = str(asked.call("GET", "foo"))
-        assert told.startswith("CLUSTERDOWN ") and str(other.redis) in told and "not executed" in told, told
-        other.start()
-        expect(asked.call("GET", "foo"), b"bard")
-    move(other, one, "0-16383")
     expect([len(link.call("GET", f"large:{number}")) for number in range(LARGE)], [MIB] * LARGE)
     link.call("FLUSHALL")
