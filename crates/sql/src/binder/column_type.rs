@@ -65,8 +65,8 @@ fn integer(ast: &Ast) -> Option<DataType> {
     })
 }
 
-/// A type of numbers, as it was resolved, declared ZEROFILL: unsigned, and shown with at least as many characters as were
-/// asked for, or as the greatest number has.
+/// A type of numbers, as it was resolved, declared ZEROFILL: unsigned, and shown with at least as many
+/// characters as were asked for, or as the greatest number has.
 ///
 /// # Errors
 /// 1439 for more than 255 digits; 1064 for what is no number.

@@ -84,12 +84,9 @@ impl ShownParams {
             let known = inferred.get(at).unwrap_or(&DataType::Null);
             if let (Some(slot), Some(value)) = (types.get_mut(at), values.get(at)) {
                 *slot = match value {
-                    Value::Int(_) if *known == DataType::Null => DataType::BIGINT,
-                    Value::UInt(_) if *known == DataType::Null => DataType::BIGINT_UNSIGNED,
-                    Value::Double(_) => DataType::DOUBLE,
-                    Value::Decimal(number) => decimal_type(number),
+                    Value::Int(_) | Value::UInt(_) if *known != DataType::Null => DataType::Null,
                     Value::Text(_) if self.operands.contains(&at) => DataType::DOUBLE,
-                    _ => DataType::Null,
+                    value => type_of_number(value).unwrap_or(DataType::Null),
                 };
             }
         }
@@ -103,14 +100,21 @@ impl ShownParams {
 /// The type of a user variable that holds `value`. Times are kept as they are, and read as text.
 pub(super) fn type_of_variable(value: &Value, collation: Collation) -> DataType {
     let size = TextSize::Long;
-    match value {
+    type_of_number(value).unwrap_or(match value {
+        Value::Bytes(_) => DataType::Blob { size },
+        _ => DataType::Text { size, collation },
+    })
+}
+
+/// The type of a number as it is; none of other values.
+fn type_of_number(value: &Value) -> Option<DataType> {
+    Some(match value {
         Value::Int(_) => DataType::BIGINT,
         Value::UInt(_) => DataType::BIGINT_UNSIGNED,
         Value::Double(_) => DataType::DOUBLE,
         Value::Decimal(number) => decimal_type(number),
-        Value::Bytes(_) => DataType::Blob { size },
-        _ => DataType::Text { size, collation },
-    }
+        _ => return None,
+    })
 }
 
 fn decimal_type(number: &crate::types::Decimal) -> DataType {
