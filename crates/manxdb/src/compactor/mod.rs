@@ -19,6 +19,7 @@ use manxdb_compaction::order::{Plain, Shaped};
 use manxdb_compaction::transport::link::Route;
 use manxdb_compaction::transport::secrets::Secrets;
 use manxdb_compaction::transport::security::Security;
+use manxdb_compaction::transport::wire::proto::job_line::Phase;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_compaction::{control::metrics::of_control, worker::metrics::of_worker};
 use manxdb_jobs::job::Zone;
@@ -210,6 +211,20 @@ impl From<&SecurityArgs> for Secrets {
 /// One of them cannot be read.
 pub fn security(args: &SecurityArgs) -> Result<Security, Fault> {
     Secrets::from(args).read().map_err(Fault::Other)
+}
+
+/// A worker or a database, as operators are shown it.
+pub fn name_of(identity: u64) -> String {
+    format!("{identity:016x}")
+}
+
+/// How far a job is, as operators are told.
+pub fn phase_name(phase: Option<&Phase>) -> &'static str {
+    match phase {
+        Some(Phase::Running(_)) => "runs",
+        Some(Phase::Done(_)) => "waits to be installed",
+        Some(Phase::Waiting(_)) | None => "waits",
+    }
 }
 
 /// How to reach a pool.

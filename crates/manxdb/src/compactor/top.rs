@@ -8,6 +8,7 @@ use std::time::Duration;
 use manxdb_compaction::transport::wire::proto::ReportReply;
 use manxdb_compaction::transport::wire::proto::job_line::Phase;
 
+use super::{name_of, phase_name};
 use crate::cli::TopArgs;
 use crate::fault::Fault;
 
@@ -67,7 +68,7 @@ fn summary(text: &mut String, report: &ReportReply) -> std::fmt::Result {
         let banned: Vec<String> = report
             .banned
             .iter()
-            .map(|worker| format!("{worker:016x}"))
+            .map(|worker| name_of(*worker))
             .collect();
         writeln!(text, "not trusted any more: {}", banned.join("   "))?;
     }
@@ -98,8 +99,8 @@ fn workers(text: &mut String, report: &ReportReply) -> std::fmt::Result {
         let total = line.total.unwrap_or_default();
         writeln!(
             text,
-            "{:016x}  {:4}  {:>3}/{:<3}  {speed:<11}  {:<11}  {:<11}  {}",
-            line.worker,
+            "{}  {:4}  {:>3}/{:<3}  {speed:<11}  {:<11}  {:<11}  {}",
+            name_of(line.worker),
             ability.zone,
             line.running,
             ability.slots,
@@ -118,23 +119,18 @@ fn jobs(text: &mut String, report: &ReportReply) -> std::fmt::Result {
     )?;
     for line in report.jobs.iter().take(JOBS_MAX) {
         let (job, facts) = (line.job.unwrap_or_default(), line.facts.unwrap_or_default());
-        let state = match &line.phase {
-            Some(Phase::Running(running)) => {
-                let so_far = running.progress.unwrap_or_default();
-                let (fetched, put) = (megabytes(so_far.fetched), megabytes(so_far.put));
-                format!(
-                    "runs on {:016x}, fetched {fetched}, put {put}",
-                    running.worker
-                )
-            }
-            Some(Phase::Done(_)) => "waits to be installed".to_owned(),
-            Some(Phase::Waiting(_)) | None => "waits".to_owned(),
-        };
+        let mut state = phase_name(line.phase.as_ref()).to_owned();
+        if let Some(Phase::Running(running)) = &line.phase {
+            let so_far = running.progress.unwrap_or_default();
+            let (fetched, put) = (megabytes(so_far.fetched), megabytes(so_far.put));
+            let worker = name_of(running.worker);
+            write!(state, " on {worker}, fetched {fetched}, put {put}")?;
+        }
         let levels = format!("{} to {}", facts.start_level, facts.output_level);
         writeln!(
             text,
-            "{:016x}  {:<7}  {levels:<6}  {:<11}  {:<7}  {state}",
-            job.database,
+            "{}  {:<7}  {levels:<6}  {:<11}  {:<7}  {state}",
+            name_of(job.database),
             job.number,
             megabytes(facts.bytes),
             line.attempts,

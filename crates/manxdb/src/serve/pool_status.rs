@@ -8,7 +8,7 @@ use manxdb_compaction::transport::wire::proto::{JobLine, ReportReply, WorkerLine
 use serde_json::{Value, json};
 
 use super::compaction::database_of;
-use crate::compactor::security;
+use crate::compactor::{name_of, phase_name, security};
 use crate::config::RemoteCompaction;
 use crate::fault::Fault;
 
@@ -34,11 +34,6 @@ pub fn source(
         status["own"] = json!(own);
         status
     }))
-}
-
-/// Identities as `manxdb compactor top` shows them.
-fn name_of(identity: u64) -> String {
-    format!("{identity:016x}")
 }
 
 fn status_of(report: &ReportReply) -> Value {
@@ -82,10 +77,9 @@ fn worker(line: &WorkerLine) -> Value {
 
 fn job(line: &JobLine) -> Value {
     let (job, facts) = (line.job.unwrap_or_default(), line.facts.unwrap_or_default());
-    let (state, worker) = match &line.phase {
-        Some(Phase::Running(running)) => ("runs", Some(name_of(running.worker))),
-        Some(Phase::Done(_)) => ("waits to be installed", None),
-        Some(Phase::Waiting(_)) | None => ("waits", None),
+    let worker = match &line.phase {
+        Some(Phase::Running(running)) => Some(name_of(running.worker)),
+        _ => None,
     };
     json!({
         "database": name_of(job.database),
@@ -94,7 +88,7 @@ fn job(line: &JobLine) -> Value {
         "output_level": facts.output_level,
         "bytes": facts.bytes,
         "attempts": line.attempts,
-        "state": state,
+        "state": phase_name(line.phase.as_ref()),
         "worker": worker,
     })
 }
