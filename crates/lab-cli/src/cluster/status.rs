@@ -216,10 +216,8 @@ pub fn down(path: &Path) -> Result<ExitCode, Fault> {
 
 /// Ends nodes that still answer, by the process ids they name themselves.
 pub fn stop_nodes_that_answer(file: &ClusterFile) {
-    for node in &file.nodes {
-        if let Ok(status) = ask(file, node) {
-            terminate(status.process);
-        }
+    for status in ask_all(file).into_iter().flatten() {
+        terminate(status.process);
     }
 }
 
