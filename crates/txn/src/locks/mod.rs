@@ -208,13 +208,17 @@ impl LockTable {
         keys.dedup();
         let mut exclusive = RunBuilder::new(Version::ZERO);
         let mut shared = RunBuilder::new(Version::ZERO);
-        for key in &keys {
-            match Self::held_alone(&self.shard(key).lock(), owner, key) {
+        // A key that is in no run keeps its entry, also when it is held alone a moment later.
+        let mut left = Vec::new();
+        keys.retain(|key| {
+            let strength = Self::held_alone(&self.shard(key).lock(), owner, key);
+            match strength {
                 Some(Strength::Exclusive) => exclusive.push(key, Version::ZERO),
                 Some(Strength::Shared) => shared.push(key, Version::ZERO),
-                None => {}
+                None => left.push(key.clone()),
             }
-        }
+            strength.is_some()
+        });
         // Before an entry goes: who misses it finds the run.
         self.packed.add(owner, exclusive.finish(), shared.finish());
         keys.retain(|key| {
@@ -231,6 +235,7 @@ impl LockTable {
             );
             shard.contains_key(key)
         });
+        keys.append(&mut left);
         keys
     }
 

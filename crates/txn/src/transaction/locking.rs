@@ -194,7 +194,8 @@ impl Transaction {
             held.loose.push(Arc::clone(ticket.key()));
         }
         let last = held.loose.last().filter(|_| deep()).map(Arc::clone);
-        if held.packed > 0 {
+        // Some were packed, or all turned out to be shared: the table knows this owner.
+        if held.packed + held.contended > 0 {
             table.release_packed(self.id);
         }
         table.release(self.id, held.loose);
