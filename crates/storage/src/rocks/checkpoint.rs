@@ -40,8 +40,9 @@ fn copy_into(engine: &RocksEngine, directory: &Path) -> Result<(), StorageError>
         .and_then(|checkpoint| checkpoint.create_checkpoint(directory.join(DATA_FOLDER)))
         .map_err(|error| error::map(&context, &error))?;
     drop(in_parts);
-    let held = engine.writer.lock().end();
+    // In this order: files never go beyond the log, and a flush may end between the two.
     let files = Progress::read(&engine.store.db, ReadTier::Persisted)?;
+    let held = engine.writer.lock().end();
     assert!(
         files.applied <= held,
         "the log of a copy goes on behind its sorted files: {:?} and {held:?}",
