@@ -230,6 +230,9 @@ impl Manager {
     }
 
     fn on_join(&mut self, from: NodeId, attempt: u64, out: &mut Out) {
+        if self.shared.topology.region_of_node(from) != Some(self.region) {
+            return; // none of this region's
+        }
         let members = &self.ledger().members;
         if members.live.contains(&from) {
             // It has started again before anybody missed it.
