@@ -33,7 +33,7 @@ quick: ## Some minutes: unit tests, the SQL files in one process, a client of ea
 # `make soak` and `make fuzz` go on for as long as they are let.
 night: ## Hours: all tests with NIGHT_SEEDS times the seeds, faults for half an hour, random statements
 	@bash scripts/setup.sh test
-	@MANXDB_SEEDS=$(NIGHT_SEEDS) MANXDB_FAULTS_SECONDS=1800 python3 tests/run.py $(TEST_ARGS)
+	@MANXDB_SEEDS=$(NIGHT_SEEDS) MANXDB_FAULTS_SECONDS=1800 MANXDB_CRASH_CYCLES=400 python3 tests/run.py $(TEST_ARGS)
 	@python3 tests/run.py --only differential -- --first $$(date +%s) --seeds $(NIGHT_DIFFERENTIAL)
 
 lint: ## rustfmt, clippy with warnings denied, cargo deny

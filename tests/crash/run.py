@@ -8,9 +8,10 @@ the server starts again on the same directory and the books are checked:
 2. every acknowledged ledger row is there, and no row that nobody wrote;
 3. each balance is what the ledger says (no half transaction);
 4. an index agrees with the table, also while indexes come and go;
-5. materialized views, which the load reads and which hold nothing after a start, answer what the tables say.
+5. materialized views, which the load reads and which hold nothing after a start, answer what the tables say;
+6. rows that were deleted before do not come back.
 
-    run.py [--cycles 200] [--seed 1] [--durability sync|async]
+    run.py [--cycles 40] [--seed 1]     (the default: MANXDB_CRASH_CYCLES)
 """
 
 import argparse
@@ -30,6 +31,8 @@ START_BALANCE = 1000
 WORKERS = 6
 # Views are read and checked in each so many cycles.
 VIEWS_EVERY = 8
+# The ledger is emptied after each so many cycles: reading all of it is what a check costs.
+CLOSED_EVERY = 10
 VIEWS = """CREATE MATERIALIZED VIEW rows_of_source AS SELECT COUNT(*), COUNT(note) FROM ledger WHERE source = ?;
 CREATE MATERIALIZED VIEW moved AS SELECT account.id, COUNT(*), SUM(amount) FROM account
     JOIN ledger ON ledger.source = account.id WHERE account.id = ? GROUP BY account.id"""
@@ -156,8 +159,8 @@ def rows(cursor, sql):
     return cursor.fetchall()
 
 
-def check_books(port, acknowledged, allowed, with_views):
-    """Raises when the books are wrong; returns the number of ledger rows."""
+def check_books(port, opening, acknowledged, allowed, with_views):
+    """Raises when the books are wrong; returns the keys of the ledger's rows, and all balances."""
     cursor = connect(port).cursor()
     balances = dict(rows(cursor, "SELECT id, balance FROM account"))
     assert sum(balances.values()) == ACCOUNTS * START_BALANCE, f"the sum is {sum(balances.values())}"
@@ -167,7 +170,7 @@ def check_books(port, acknowledged, allowed, with_views):
     assert not lost, f"{len(lost)} acknowledged rows are gone, for example {sorted(lost)[:3]}"
     unknown = present - acknowledged - allowed
     assert not unknown, f"{len(unknown)} rows nobody was told of, for example {sorted(unknown)[:3]}"
-    computed = dict.fromkeys(range(ACCOUNTS), START_BALANCE)
+    computed = dict(opening)
     by_source = dict.fromkeys(range(ACCOUNTS), 0)
     for _, _, source, target, amount in ledger:
         computed[source] -= amount
@@ -183,7 +186,14 @@ def check_books(port, acknowledged, allowed, with_views):
     zero = sum(1 for row in ledger if row[4] == 0)
     got = rows(cursor, "SELECT COUNT(*), COUNT(note) FROM ledger WHERE amount = 0")[0][0]
     assert got == zero, f"amount = 0 finds {got} of {zero} rows"
-    return present
+    return present, balances
+
+
+def close_books(port, balances, books):
+    """Empties the ledger, all of which was checked: balances start from what they are now."""
+    connect(port).cursor().execute("DELETE FROM ledger")
+    books["opening"] = balances
+    books["acknowledged"] = set()
 
 
 def check_views(cursor, by_source):
@@ -205,7 +215,7 @@ def check_views(cursor, by_source):
 
 def run_cycle(server, number, source, books):
     """Load, kill, restart, check."""
-    progress = Progress(source.randint(1, 400))
+    progress = Progress(source.randint(1, 200))
     # The keys of views are as large as the ledger, which grows: not in every cycle.
     with_views = number % VIEWS_EVERY == 0
     workers = [Worker(index, server.port, random.Random(source.random()), books["next"][index], progress,
@@ -229,16 +239,18 @@ def run_cycle(server, number, source, books):
         books["next"][worker.number] = worker.next + 1
     started = time.monotonic()
     server.start()
-    present = check_books(server.port, books["acknowledged"], allowed, with_views)
+    present, balances = check_books(server.port, books["opening"], books["acknowledged"], allowed, with_views)
     # Uncertain ones that made it are facts from now on.
     books["acknowledged"] |= present
+    if number % CLOSED_EVERY == CLOSED_EVERY - 1:
+        close_books(server.port, balances, books)
     return progress.count, time.monotonic() - started
 
 
 def main():
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cycles", type=int, default=200)
+    parser.add_argument("--cycles", type=int, default=int(os.environ.get("MANXDB_CRASH_CYCLES", "40")))
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     source = random.Random(options.seed)
@@ -257,7 +269,8 @@ def main():
                 cursor.execute(statement)
         cursor.executemany("INSERT INTO bank.account VALUES (%s, %s)",
                            [(number, START_BALANCE) for number in range(ACCOUNTS)])
-        books = {"acknowledged": set(), "next": [1] * WORKERS}
+        books = {"opening": dict.fromkeys(range(ACCOUNTS), START_BALANCE), "acknowledged": set(),
+                 "next": [1] * WORKERS}
         for number in range(options.cycles):
             try:
                 count, seconds = run_cycle(server, number, source, books)

@@ -120,7 +120,7 @@ def all_suites():
                      own_server=True, only_manxdb=True, seconds=900),
         python_suite("library", "library/run.py",
                      "compactions of other programs, in C++, Java and Go, done by a pool",
-                     prepare=["cargo", "build", "--locked", "-p", "manxdb-compaction-library"],
+                     prepare=["cargo", "build", "--locked", "-p", "manxdb-compaction-library", "-p", "manxdb-test-features"],
                      own_server=True, only_manxdb=True, seconds=900),
         python_suite("memory", "memory/run.py",
                      "SQL on rows in memory servers, by servers that are killed and stopped",
@@ -139,8 +139,8 @@ def all_suites():
                      prepare=["bash", "-ec", 'go build -C "$1" -o "$2" ./redis; mvn -q -B -f "$3" -Dsuite.target="$4" compile',
                               "bash", str(clients / "go"), str(go_redis), str(clients / "jvm"), str(jvm_target)],
                      own_server=True, only_manxdb=True),
-        python_suite("crash", "crash/run.py", "kill -9 under load", own_server=True,
-                     only_manxdb=True, seconds=900),
+        python_suite("crash", "crash/run.py", "kill -9 under load", own_server=True, only_manxdb=True,
+                     seconds=300 + 15 * int(os.environ.get("MANXDB_CRASH_CYCLES", "40"))),
     ]
 
 
