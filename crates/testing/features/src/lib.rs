@@ -1,0 +1,1 @@
+//! Nothing: its dependencies are what it is for (see Cargo.toml).
