@@ -15,7 +15,7 @@ from harness.checks import expect
 from harness.pool import BINARY, PATIENCE, Role, metrics, wait_for
 from harness.servers import PASSWORD, Manxdb, free_port
 
-ROWS = 12_000
+ROWS = 6_000
 PAD = 400
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 import traceback
 
 HOST = os.environ.get("MANXDB_TEST_HOST", "127.0.0.1")
@@ -13,6 +14,8 @@ IS_MARIADB = os.environ.get("MANXDB_TEST_SERVER") == "mariadb"
 
 # Characters of an error that are shown.
 SHOWN = 1200
+# A check that takes more seconds says so.
+SLOW = 10
 
 _registered = []
 
@@ -39,7 +42,9 @@ def one_line(error):
 
 
 def run_check(name, function):
-    """Runs one check and prints its line; True when it passed."""
+    """Runs one check and prints its line, and its time when that is long; True when it passed."""
+    began = time.monotonic()
+    busy = time.process_time()
     try:
         function()
     except Skip as reason:
@@ -49,6 +54,8 @@ def run_check(name, function):
         return False
     else:
         print(f"PASS {name}", flush=True)
+    if (seconds := time.monotonic() - began) > SLOW:
+        print(f"    took {seconds:.0f} s, {time.process_time() - busy:.0f} s of CPU in the suite itself", flush=True)
     return True
 
 
