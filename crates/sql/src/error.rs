@@ -53,6 +53,13 @@ impl SqlError {
         )
     }
 
+    /// 1176: an index that the table does not have.
+    #[must_use]
+    pub fn no_such_key(key: &str, table: &str) -> Self {
+        let text = format!("Key '{key}' doesn't exist in table '{table}'");
+        Self::new(1176, "42000", text)
+    }
+
     /// 1146: no such table.
     #[must_use]
     pub fn no_such_table(database: &str, table: &str) -> Self {

@@ -88,6 +88,7 @@ impl Binder<'_> {
                 let mut part = self.bind_table(name, alias.as_ref(), state, nullable)?;
                 if let Tree::Leaf(leaf) = &mut part.tree {
                     leaf.hints = hints(index_hints);
+                    check_hints(leaf)?;
                 }
                 Ok(part)
             }
@@ -330,6 +331,26 @@ fn hints(written: &[ast::TableIndexHints]) -> Hints {
         }
     }
     hints
+}
+
+/// Refuses hints that name an index which the table does not have.
+fn check_hints(leaf: &Leaf) -> SqlResult<()> {
+    let Source::Stored(table) = &leaf.source else {
+        return Ok(());
+    };
+    let is_there = |name: &&String| {
+        let has_primary_key = !table.primary_key.is_empty();
+        (has_primary_key && name.eq_ignore_ascii_case("PRIMARY"))
+            || table
+                .indexes
+                .iter()
+                .any(|index| index.name.eq_ignore_ascii_case(name))
+    };
+    let mut named = leaf.hints.only.iter().flatten().chain(&leaf.hints.never);
+    match named.find(|name| !is_there(name)) {
+        Some(name) => Err(SqlError::no_such_key(name, &leaf.alias)),
+        None => Ok(()),
+    }
 }
 
 fn table_columns(

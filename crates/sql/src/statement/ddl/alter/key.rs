@@ -128,13 +128,7 @@ pub(super) fn rename_index(builder: &mut Builder<'_>, from: &str, to: &str) -> S
     let index = indexes
         .iter_mut()
         .find(|index| lower(&index.name) == lower(from))
-        .ok_or_else(|| {
-            let text = format!(
-                "Key '{from}' doesn't exist in table '{}'",
-                builder.table.name
-            );
-            SqlError::new(1176, "42000", text)
-        })?;
+        .ok_or_else(|| SqlError::no_such_key(from, &builder.table.name))?;
     index.name = to.to_string();
     Ok(())
 }
