@@ -17,12 +17,15 @@
 //! ([`Head`]). Once it is logged everywhere, the transaction is committed: should we die now,
 //! [`crate::recover`] installs it.
 
-use manxdb_core::check::ensure;
-use manxdb_fabric::{Address, Operation, OperationOutcome, WORD};
+mod check;
 
+use manxdb_core::check::ensure;
+use manxdb_fabric::{Operation, OperationOutcome};
+
+use self::check::Check;
 use crate::abort::Abort;
 use crate::change::Change;
-use crate::directory::{Bucket, Print, RecordAddress};
+use crate::directory::RecordAddress;
 use crate::durable_positions::Need;
 use crate::find::LookupResult;
 use crate::log::{Log, LogEntry};
@@ -59,73 +62,6 @@ pub struct Commit {
     posted: usize,
     #[cfg(feature = "mutants")]
     pub(crate) mutant: Option<Mutant>,
-}
-
-/// What must still be so.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Check {
-    /// A record has this head.
-    Head(Address, Head),
-    /// No record under a key is in this bucket, nor in one behind it.
-    Bucket(Bucket, Print),
-}
-
-impl Check {
-    fn of(found: &LookupResult) -> Vec<Self> {
-        match found {
-            LookupResult::Record(seen) => vec![Self::Head(seen.at, seen.head())],
-            LookupResult::Nothing(absence) => {
-                let (trail, print) = (&absence.trail, absence.print);
-                let check = |bucket: &Bucket| Self::Bucket(*bucket, print);
-                trail.iter().map(check).collect()
-            }
-        }
-    }
-
-    fn operation(&self) -> Operation {
-        match self {
-            Self::Head(at, _) => Operation::Read {
-                at: *at,
-                bytes: WORD,
-            },
-            Self::Bucket(bucket, _) => Bucket::read(bucket.at),
-        }
-    }
-
-    /// Why it is not so any more, if it is not.
-    fn judge(&self, outcome: &OperationOutcome) -> Result<(), Abort> {
-        match (self, outcome) {
-            (_, OperationOutcome::Failed(fault)) => Err(Abort::Fault(*fault)),
-            (Self::Head(_, head), OperationOutcome::Read(copy))
-                if *copy == head.word().to_le_bytes() =>
-            {
-                Ok(())
-            }
-            (Self::Head(at, _), outcome) => {
-                assert!(
-                    matches!(outcome, OperationOutcome::Read(_)),
-                    "a read is answered by a copy"
-                );
-                Err(Abort::ReadConflict(*at))
-            }
-            (Self::Bucket(then, print), OperationOutcome::Read(copy)) => {
-                let now = Bucket::parse(then.at, copy);
-                let is_same = now.places(*print).eq(then.places(*print));
-                if is_same && now.next() == then.next() {
-                    Ok(())
-                } else {
-                    Err(Abort::Appeared(then.at))
-                }
-            }
-            (Self::Bucket(then, _), outcome) => {
-                assert!(
-                    matches!(outcome, OperationOutcome::Read(_)),
-                    "a read is answered by a copy"
-                );
-                Err(Abort::Appeared(then.at))
-            }
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -528,64 +464,4 @@ impl Machine for Commit {
 }
 
 #[cfg(test)]
-mod tests {
-    use manxdb_fabric::{ServerId, WORD_LENGTH};
-
-    use super::*;
-    use crate::block::Layout;
-    use crate::durable_positions::{DurablePositions, Ring};
-    use crate::version::ThreadId;
-
-    /// A commit that waits for a log archiver, which is to say how far it is.
-    fn waiting() -> Commit {
-        let at = |offset| Address {
-            server: ServerId(0),
-            offset,
-        };
-        let thread = ThreadId::FIRST;
-        let stamp = |sequence| Stamp { thread, sequence };
-        let vector = Vector::new(at(0), 1).unwrap();
-        let mut seen = Snapshot::empty(1);
-        seen.add(stamp(9));
-        let log = Log::new(vec![at(4096)], 1024, Log::RING_MIN).unwrap();
-        let layout = Layout::new(2, WORD_LENGTH).unwrap();
-        let change = Change {
-            seen: Seen::fresh(at(64 * 1024), layout),
-            value: Some(vec![1; WORD_LENGTH]),
-        };
-        let commit = Commit::new(
-            stamp(9),
-            (vector, &seen),
-            (Some(&log), None),
-            &[],
-            vec![change],
-        );
-        let ring = Ring::new(DurablePositions::new(at(2048), 1), &log, thread).unwrap();
-        let need = ring.needs(stamp(9));
-        assert!(need.is_some());
-        let mut commit = commit.unwrap().behind(need);
-        assert!(matches!(commit.step(Vec::new()), Step::Post(_)));
-        commit
-    }
-
-    #[test]
-    fn a_slot_that_is_not_written_is_waited_for() {
-        let unwritten = OperationOutcome::Read(0_u64.to_le_bytes().to_vec());
-        assert!(matches!(
-            waiting().step(vec![unwritten]),
-            Step::Backoff(_, 1)
-        ));
-    }
-
-    #[test]
-    #[should_panic(expected = "a read is answered by a copy")]
-    fn an_answer_that_is_no_read_does_not_pass_for_a_slot_that_is_written() {
-        let _ = waiting().step(vec![OperationOutcome::Written]);
-    }
-
-    #[test]
-    #[should_panic(expected = "every operation that was posted has an outcome")]
-    fn no_answer_does_not_pass_for_a_slot_that_is_written() {
-        let _ = waiting().step(Vec::new());
-    }
-}
+mod tests;

@@ -4,18 +4,20 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use crate::common::{Carried, ClientHandle, SERVERS, TestCluster, at, thread_of};
+use crate::common::{Carried, ClientHandle, SERVERS, TestCluster, at, each_is_found, thread_of};
 use manxdb_core::Random;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::collect::Collector;
 use manxdb_rsi::rows::{Client, Extent, Failure, Keyspace};
 use manxdb_rsi::{Isolation, Layout, LowWatermark, RecordAddress, Snapshot, Span, ThreadId};
 use manxdb_sim::memory::MemoryOptions;
+use manxdb_test_harness::seeds;
 
-const SEEDS: u64 = 120;
+const SEEDS: u64 = 24;
+/// Seeds among which each defect is found.
+const DEFECT_SEEDS: u64 = 960;
 /// Tokens, each under one of many keys.
 const TOKENS: u64 = 6;
 const KEYS: u64 = 200;
@@ -297,7 +299,7 @@ fn shell_game(seed: u64, deaths: u64, mutant: Option<Mutant>) -> Rc<World> {
 
 fn all(deaths: u64) -> (u32, u32, u32, u32) {
     let mut sums = (0, 0, 0, 0);
-    for seed in 0..SEEDS {
+    for seed in 0..seeds(SEEDS) {
         let world = shell_game(seed, deaths, None);
         sums.0 += world.moves.get();
         sums.1 += world.scans.get();
@@ -311,14 +313,14 @@ fn all(deaths: u64) -> (u32, u32, u32, u32) {
 fn rows_come_and_go_in_little_room_and_every_snapshot_sees_each_once() {
     let (moves, scans, too_old, reused) = all(0);
     // Movers have room for fewer rows than that.
-    let room = u32::try_from(SEEDS * MOVERS * ROOM).unwrap();
+    let room = u32::try_from(seeds(SEEDS) * MOVERS * ROOM).unwrap();
     assert!(moves > room, "{moves} moves in {room} records");
     assert!(
-        scans > 1_000,
+        scans > 200,
         "{scans} scans, {too_old} too old: this test is blind"
     );
     assert!(
-        too_old > 100 && reused > 1_000,
+        too_old > 20 && reused > 200,
         "{too_old} too old, {reused} reused: blind"
     );
 }
@@ -326,28 +328,21 @@ fn rows_come_and_go_in_little_room_and_every_snapshot_sees_each_once() {
 #[test]
 fn so_they_do_when_movers_die_and_those_who_collect() {
     let (moves, scans, too_old, reused) = all(2);
-    assert!(
-        moves > 0 && scans > 1_000,
-        "{moves} {scans} {too_old}: blind"
-    );
-    assert!(reused > 500, "{reused} reused: blind");
+    assert!(moves > 0 && scans > 200, "{moves} {scans} {too_old}: blind");
+    assert!(reused > 100, "{reused} reused: blind");
 }
 
 #[test]
 fn planted_defects_are_found() {
-    let defects = [
-        Mutant::AsksNobody,
-        Mutant::LeavesRecordsAsTheyAre,
-        Mutant::ReadsWhatIsTooOld,
+    // The last is found in one seed of a hundred: what is too old is seldom another's already.
+    let cases = [
+        (Mutant::AsksNobody, 0, ()),
+        (Mutant::LeavesRecordsAsTheyAre, 0, ()),
+        (Mutant::ReadsWhatIsTooOld, 186, ()),
     ];
-    for mutant in defects {
-        let is_found = |seed| {
-            let run = || shell_game(seed, 0, Some(mutant));
-            catch_unwind(AssertUnwindSafe(run)).is_err()
-        };
-        // The last is found in one seed of a hundred: what is too old is seldom another's already.
-        assert!((0..8 * SEEDS).any(is_found), "{mutant:?}");
-    }
+    each_is_found(&cases, DEFECT_SEEDS, |(), seed, mutant| {
+        shell_game(seed, 0, Some(mutant));
+    });
 }
 
 /// Everybody has heeded everything, so that all that is gone may go.

@@ -15,8 +15,9 @@ use crate::common::{
 use manxdb_fabric::{Address, Fault, ServerId};
 use manxdb_rsi::{Abort, Head, Isolation, Recover};
 use manxdb_sim::memory::MemoryOptions;
+use manxdb_test_harness::seeds;
 
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 40;
 const THREADS: u16 = 24;
 /// Two records of the first server: the second one has a log, and may be lost.
 const RECORDS: [u64; 2] = [0, 2];
@@ -291,10 +292,11 @@ fn write_again(cluster: &mut TestCluster) {
 
 #[test]
 fn a_transaction_is_whole_or_absent_wherever_its_client_stops() {
-    let ends: Vec<Ends> = (0..SEEDS).map(ends).collect();
+    let count = seeds(SEEDS);
+    let ends: Vec<Ends> = (0..count).map(ends).collect();
     for row in &MATRIX {
         let mut met = 0;
-        for (seed, ends) in (0..SEEDS).zip(&ends) {
+        for (seed, ends) in (0..count).zip(&ends) {
             let Some((mut cluster, heard)) = until(seed, ends, row) else {
                 continue;
             };
@@ -306,15 +308,15 @@ fn a_transaction_is_whole_or_absent_wherever_its_client_stops() {
             write_again(&mut cluster);
             met += 1;
         }
-        println!("{}: {met} of {SEEDS} seeds", row.name);
-        assert!(met > SEEDS / 20, "{}: only {met} seeds come by", row.name);
+        println!("{}: {met} of {count} seeds", row.name);
+        assert!(met > count / 40, "{}: only {met} seeds come by", row.name);
     }
 }
 
 #[test]
 fn a_client_that_comes_back_from_the_dead_writes_nothing_and_hears_so() {
     let mut refused = 0;
-    for seed in 0..SEEDS {
+    for seed in 0..seeds(SEEDS) {
         let ends = ends(seed);
         for row in &MATRIX {
             let Some((mut cluster, heard)) = until(seed, &ends, row) else {
@@ -337,7 +339,10 @@ fn a_client_that_comes_back_from_the_dead_writes_nothing_and_hears_so() {
             }
         }
     }
-    assert!(refused > SEEDS, "{refused} refusals: this test is blind");
+    assert!(
+        refused > seeds(SEEDS),
+        "{refused} refusals: this test is blind"
+    );
 }
 
 /// The client stops when only the second server has its whole transaction. Who goes on for it stops
@@ -348,7 +353,7 @@ fn a_transaction_that_one_server_knows_is_whole_when_that_server_is_lost_over_it
         view.logs[1] == Share::All && view.logs[0] != Share::All
     });
     let mut met = 0;
-    for seed in 0..SEEDS {
+    for seed in 0..seeds(SEEDS) {
         let ends = ends(seed);
         let Some((mut cluster, _)) = until(seed, &ends, &row) else {
             continue;
@@ -369,5 +374,5 @@ fn a_transaction_that_one_server_knows_is_whole_when_that_server_is_lost_over_it
         cluster.recover(&[CLIENT]);
         judge(&mut cluster, &row, seed);
     }
-    assert!(met > 10, "only {met} seeds come by");
+    assert!(met > 4, "only {met} seeds come by");
 }

@@ -10,21 +10,24 @@ use crate::common::{TestCluster, change, number, record};
 use manxdb_rsi::Isolation;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_sim::memory::MemoryOptions;
+use manxdb_test_harness::seeds;
 
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 40;
+/// Seeds among which each defect is found.
+const DEFECT_SEEDS: u64 = 600;
 
 /// A test of one seed, with a defect or without; it panics over what must not be.
 type Scenario = fn(u64, Option<Mutant>, MemoryOptions);
 
 fn holds_over_seeds(scenario: Scenario) {
-    for seed in 0..SEEDS {
+    for seed in 0..seeds(SEEDS) {
         scenario(seed, None, MemoryOptions::default());
     }
 }
 
 /// Whether some seed finds a defect: the rarest shows in one seed of forty.
 fn is_found(scenario: Scenario, mutant: Option<Mutant>, options: MemoryOptions) -> bool {
-    (0..4 * SEEDS)
+    (0..DEFECT_SEEDS)
         .any(|seed| catch_unwind(AssertUnwindSafe(|| scenario(seed, mutant, options))).is_err())
 }
 
@@ -237,7 +240,7 @@ fn doctors(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> u32 {
 #[test]
 fn write_skew_happens_under_snapshot_isolation_and_never_under_serializable() {
     let skews = |isolation| {
-        (0..SEEDS)
+        (0..seeds(SEEDS))
             .map(|seed| doctors(seed, isolation, None))
             .sum::<u32>()
     };
@@ -248,6 +251,6 @@ fn write_skew_happens_under_snapshot_isolation_and_never_under_serializable() {
 #[test]
 fn reads_that_are_not_looked_at_again_are_found() {
     let mutant = Some(Mutant::NeverValidates);
-    let mut skews = (0..SEEDS).map(|seed| doctors(seed, Isolation::Serializable, mutant));
+    let mut skews = (0..DEFECT_SEEDS).map(|seed| doctors(seed, Isolation::Serializable, mutant));
     assert!(skews.any(|count| count > 0));
 }

@@ -15,8 +15,11 @@ use manxdb_rsi::{
     Table, ThreadId,
 };
 use manxdb_sim::memory::MemoryOptions;
+use manxdb_test_harness::seeds;
 
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 40;
+/// Seeds among which each defect is found.
+const DEFECT_SEEDS: u64 = 150;
 
 const LAYOUT: Layout = match Layout::keyed(2, 160, 16) {
     Ok(layout) => layout,
@@ -169,7 +172,7 @@ fn races(seed: u64, mutant: Option<Mutant>) {
 
 #[test]
 fn of_those_who_insert_a_key_one_does() {
-    for seed in 0..SEEDS {
+    for seed in 0..seeds(SEEDS) {
         races(seed, None);
     }
 }
@@ -178,7 +181,7 @@ fn of_those_who_insert_a_key_one_does() {
 fn who_does_not_look_whose_entry_it_is_is_found() {
     let mutant = Some(Mutant::AddsWithoutLooking);
     let is_found = |seed| catch_unwind(AssertUnwindSafe(|| races(seed, mutant))).is_err();
-    assert!((0..SEEDS).any(is_found));
+    assert!((0..DEFECT_SEEDS).any(is_found));
 }
 
 /// Two clients insert the same keys until one dies; the other one recovers it and inserts the rest.
@@ -244,7 +247,7 @@ fn dying_inserters(seed: u64) -> u32 {
 
 #[test]
 fn keys_are_inserted_once_when_clients_die_over_them() {
-    let locks: u32 = (0..SEEDS).map(dying_inserters).sum();
+    let locks: u32 = (0..seeds(SEEDS)).map(dying_inserters).sum();
     assert!(locks > 0, "this test is blind");
 }
 
@@ -283,7 +286,7 @@ fn phantoms(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> u32 {
 #[test]
 fn phantoms_come_under_snapshot_isolation_and_never_under_serializable() {
     let count = |isolation| {
-        (0..SEEDS)
+        (0..seeds(SEEDS))
             .map(|seed| phantoms(seed, isolation, None))
             .sum::<u32>()
     };
@@ -294,7 +297,7 @@ fn phantoms_come_under_snapshot_isolation_and_never_under_serializable() {
 #[test]
 fn absences_that_are_not_looked_at_again_are_found() {
     let mutant = Some(Mutant::NeverValidates);
-    let mut counts = (0..SEEDS).map(|seed| phantoms(seed, Isolation::Serializable, mutant));
+    let mut counts = (0..DEFECT_SEEDS).map(|seed| phantoms(seed, Isolation::Serializable, mutant));
     assert!(counts.any(|count| count > 0));
 }
 

@@ -3,6 +3,7 @@
 use manxdb_core::{Nanos, Random};
 use manxdb_rsi::Snapshot;
 use manxdb_rsi::mutants::Mutant;
+use manxdb_test_harness::seeds;
 
 use crate::drains::archiver::Cellar;
 use crate::drains::story::Story;
@@ -70,22 +71,24 @@ pub fn gap_and_power(seed: u64, mutant: Option<Mutant>) -> Tally {
     tally
 }
 
-const GAP_SEEDS: u64 = 60;
+const GAP_SEEDS: u64 = 5;
 
 #[test]
 fn what_a_disk_loses_under_an_archiver_that_dies_is_copied_from_memory() {
     let mut tally = Tally::default();
-    for seed in 0..GAP_SEEDS {
+    let count = seeds(GAP_SEEDS);
+    for seed in 0..count {
         tally.join(&gaps(seed));
     }
-    tally.print(&format!("gaps, {GAP_SEEDS} seeds"));
-    let is_seen = tally.closed > GAP_SEEDS / 2 && tally.found > tally.closed;
+    tally.print(&format!("gaps, {count} seeds"));
+    let is_seen = tally.closed > count / 2 && tally.found > tally.closed;
     assert!(is_seen, "this test is blind");
     let mut tally = Tally::default();
-    for seed in 0..SEEDS {
+    let count = seeds(SEEDS);
+    for seed in 0..count {
         tally.join(&gap_and_power(seed, None));
     }
-    tally.print(&format!("a gap and no power, {SEEDS} seeds"));
-    let is_seen = tally.found > SEEDS / 2 && tally.closed < tally.found;
+    tally.print(&format!("a gap and no power, {count} seeds"));
+    let is_seen = tally.found > count / 2 && tally.closed < tally.found;
     assert!(is_seen, "this test is blind");
 }

@@ -3,6 +3,7 @@
 use manxdb_core::{Nanos, Random};
 use manxdb_rsi::Snapshot;
 use manxdb_rsi::mutants::Mutant;
+use manxdb_test_harness::seeds;
 
 use crate::drains::archiver::Cellar;
 use crate::drains::story::Story;
@@ -38,10 +39,11 @@ pub fn power(seed: u64, mutant: Option<Mutant>) -> Tally {
 #[test]
 fn what_is_on_disk_is_all_that_was_promised_and_a_state_that_was() {
     let mut tally = Tally::default();
-    for seed in 0..SEEDS {
+    let count = seeds(SEEDS);
+    for seed in 0..count {
         tally.join(&power(seed, None));
     }
-    tally.print(&format!("power, {SEEDS} seeds"));
-    let is_seen = tally.cut_off > 0 && tally.used > SEEDS / 4 && tally.epochs > SEEDS / 4;
+    tally.print(&format!("power, {count} seeds"));
+    let is_seen = tally.cut_off > 0 && tally.used > count / 4 && tally.epochs > count / 4;
     assert!(is_seen, "this test is blind");
 }

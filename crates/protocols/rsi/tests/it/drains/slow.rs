@@ -3,6 +3,7 @@
 use manxdb_core::Random;
 use manxdb_rsi::Snapshot;
 use manxdb_rsi::mutants::Mutant;
+use manxdb_test_harness::seeds;
 
 use crate::drains::archiver::Cellar;
 use crate::drains::story::Story;
@@ -32,17 +33,18 @@ pub fn slow(seed: u64, mutant: Option<Mutant>) -> Tally {
 #[test]
 fn nothing_is_written_over_that_a_slow_archiver_has_not_written() {
     let mut tally = Tally::default();
-    for seed in 0..SEEDS {
+    let count = seeds(SEEDS);
+    for seed in 0..count {
         tally.join(&slow(seed, None));
     }
-    tally.print(&format!("slow, {SEEDS} seeds"));
+    tally.print(&format!("slow, {count} seeds"));
 }
 
 /// No log archiver lives for so long that commits give up; then one does.
 #[test]
 fn who_waits_for_an_archiver_in_vain_goes_on_when_there_is_one() {
     let room = SLOTS - 2;
-    for seed in 0..20 {
+    for seed in 0..seeds(5) {
         let cellar = Cellar::new(seed, Snapshot::empty(THREADS));
         let mut story = Story::new(seed, None, cellar);
         story.rack.kill(story.archiver);

