@@ -29,9 +29,6 @@ pub use self::setting::Setting;
 /// How often a run looks whether the cluster has come to rest.
 const LOOK_EVERY: Nanos = Nanos::from_millis(100);
 
-/// How long a cluster may take to come to rest once all is healed and nothing new is asked.
-const REST_WITHIN: Nanos = Nanos::from_secs(30);
-
 /// What a run came to that went well.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ran {
@@ -70,7 +67,7 @@ impl Setting {
         loop {
             let run = world.run_until(&mut load, until);
             run.map_err(|failure| failure.to_string())?;
-            if judge::is_at_rest(&world, &load) || until >= healed + REST_WITHIN {
+            if judge::is_at_rest(&world, &load) || until >= healed + self.rest_within {
                 break;
             }
             until = until + LOOK_EVERY;

@@ -36,6 +36,8 @@ pub struct Setting {
     pub client_patience: Nanos,
     /// No call is made after this.
     pub load_until: SimTime,
+    /// How long the cluster may take to come to rest once all is healed and nothing new is asked.
+    pub rest_within: Nanos,
 }
 
 impl Setting {
@@ -55,6 +57,7 @@ impl Setting {
             cost: CostModel::free(),
             client_patience: Nanos::from_secs(2),
             load_until: SimTime::from_secs(3),
+            rest_within: Nanos::from_secs(30),
         }
     }
 

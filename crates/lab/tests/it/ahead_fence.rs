@@ -5,7 +5,7 @@
 mod around_return;
 mod coming_back;
 
-use crate::common::Increments;
+use crate::common::{Increments, run_to_rest};
 use manxdb_checker::append::{Level as Promise, check};
 use manxdb_core::{Nanos, Random};
 use manxdb_dast::mutants::Mutant;
@@ -59,6 +59,9 @@ impl Generator for Moving {
         self.lists.next(client + 100 * there.0, there, random)
     }
 }
+
+/// By then the region that was cut off in a [`Run`] has been taken in again.
+const HEALED: SimTime = SimTime::from_millis(3_000);
 
 /// What came of a run.
 struct Ran {
@@ -122,7 +125,8 @@ impl Run {
         let turns = Vec::new();
         let mut load = Load::new(Moving { lists, turns }, options);
         let mut found = Vec::new();
-        if let Err(failure) = world.run_until(&mut load, self.ends) {
+        let span = (HEALED, self.ends);
+        if let Err(failure) = run_to_rest(&mut world, &mut load, topology, span) {
             found.push(failure.to_string());
         }
         if load.open() > 0 {
@@ -278,8 +282,9 @@ fn cut_off(for_millis: u64, until: u64) -> (Load<Increments>, Vec<u64>) {
         explain: false,
     };
     let mut load = Load::new(generator, options);
-    let ends = SimTime::from_millis(until.max(600 + for_millis) + 3_000);
-    world.run_until(&mut load, ends).unwrap();
+    let healed = SimTime::from_millis(until.max(600 + for_millis) + 1_000);
+    let ends = healed + Nanos::from_secs(2);
+    run_to_rest(&mut world, &mut load, topology, (healed, ends)).unwrap();
     let epochs = topology.all_regions().map(|region| {
         let managers = topology.managers(region);
         let managers = managers.filter_map(|node| world.core(node)?.manager());

@@ -1,7 +1,7 @@
 //! Histories under ordering ahead: jitter, wrong clocks, three regions; and planted defects, which
 //! the judges must find.
 
-use crate::common::Increments;
+use crate::common::{Increments, run_to_rest};
 use manxdb_checker::append::{Level as Promise, check};
 use manxdb_core::Nanos;
 use manxdb_dast::mutants::Mutant;
@@ -61,7 +61,8 @@ fn run(seed: u64, options: Options, level: Level, promise: Promise) -> Vec<Strin
     };
     let mut load = Load::new(AppendLoad::new(THREE, settings, level, seed), options);
     let mut found = Vec::new();
-    if let Err(failure) = world.run_until(&mut load, SimTime::from_secs(8)) {
+    let span = (SimTime::from_secs(3), SimTime::from_secs(8));
+    if let Err(failure) = run_to_rest(&mut world, &mut load, topology, span) {
         found.push(failure.to_string());
     }
     if load.open() > 0 {

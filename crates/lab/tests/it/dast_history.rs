@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::common::run_to_rest;
 use manxdb_checker::append::{Level as Promise, check};
 use manxdb_core::Nanos;
 use manxdb_dast::mutants::Mutant;
@@ -43,12 +44,13 @@ fn run(
     let options = LoadOptions {
         clients,
         outstanding: 1,
-        until: SimTime::from_secs(4),
+        until: SimTime::from_secs(3),
         explain: false,
     };
     let mut load = Load::new(AppendLoad::new(TOPOLOGY, settings, level, seed), options);
     let mut found = Vec::new();
-    if let Err(failure) = world.run_until(&mut load, SimTime::from_secs(10)) {
+    let span = (SimTime::from_secs(3), SimTime::from_secs(10));
+    if let Err(failure) = run_to_rest(&mut world, &mut load, topology, span) {
         found.push(failure.to_string());
     }
     if load.open() > 0 {
@@ -125,7 +127,8 @@ fn seeds_to_find(mutant: Mutant) -> Option<u64> {
 fn longest_local_latencies() -> (Nanos, Nanos) {
     let shared = shared(TOPOLOGY, options(None));
     let (lan, wan) = paper_links();
-    let (places, clients) = place(shared.topology, 3, lan, wan);
+    let topology = shared.topology;
+    let (places, clients) = place(topology, 3, lan, wan);
     let mut world = World::new(DastSystem::new(shared), WorldOptions::new(3, places));
     let options = LoadOptions {
         clients,
@@ -135,7 +138,8 @@ fn longest_local_latencies() -> (Nanos, Nanos) {
     };
     let lists = AppendLoad::new(TOPOLOGY, Settings::default(), Level::Serializable, 3);
     let mut load = Load::new(lists, options);
-    world.run_until(&mut load, SimTime::from_secs(10)).unwrap();
+    let span = (SimTime::from_secs(6), SimTime::from_secs(10));
+    run_to_rest(&mut world, &mut load, topology, span).unwrap();
     let (mut blind, mut reading) = (Nanos::ZERO, Nanos::ZERO);
     for made in load.made().iter().filter(|made| !made.job.crosses_regions) {
         let (_, operations) = decode(&made.job.ask.args).unwrap();

@@ -1,7 +1,7 @@
 //! DAST in virtual time: the latencies of an unloaded cluster, to the microsecond.
 #![allow(clippy::unwrap_used)]
 
-use crate::common::Increments;
+use crate::common::{Increments, run_to_rest};
 use manxdb_core::Nanos;
 use manxdb_dast::mutants::Mutant;
 use manxdb_dast::{Crossing, Level, Options, RegionId, Topology};
@@ -9,6 +9,9 @@ use manxdb_lab::dast::{DastSystem, paper_links, place};
 use manxdb_lab::load::{Load, LoadOptions, percentile};
 use manxdb_sim::{Fault, FaultKind, Link, SimTime, World, WorldOptions};
 use manxdb_txn::procedure::ShardId;
+
+/// No call is made after this.
+const ENDS: SimTime = SimTime::from_secs(3);
 
 struct Run {
     topology: Topology,
@@ -51,11 +54,12 @@ fn run_with(
     let options = LoadOptions {
         clients,
         outstanding: 1,
-        until: SimTime::from_secs(4),
+        until: ENDS,
         explain: false,
     };
     let mut load = Load::new(generator, options);
-    world.run_until(&mut load, SimTime::from_secs(6)).unwrap();
+    let span = (ENDS, SimTime::from_secs(6));
+    run_to_rest(&mut world, &mut load, topology, span).unwrap();
     assert_eq!(load.open(), 0, "every call ends");
     let run = Run {
         topology,
@@ -87,7 +91,7 @@ impl Run {
 
     /// The median, the 99th percentile and the largest latency.
     fn latencies(&self, crosses_regions: bool) -> (Nanos, Nanos, Nanos) {
-        let (from, until) = (SimTime::from_secs(1), SimTime::from_secs(4));
+        let (from, until) = (SimTime::from_secs(1), ENDS);
         let all = self.load.latencies(crosses_regions, from, until);
         (
             percentile(&all, 50),
@@ -215,9 +219,7 @@ fn a_manager_that_took_over_is_found_at_once() {
             30,
             paper_links(),
         );
-        let all = run
-            .load
-            .latencies(true, SimTime::from_millis(2_000), SimTime::from_secs(4));
+        let all = run.load.latencies(true, SimTime::from_millis(1_800), ENDS);
         let (median, tail) = (percentile(&all, 50), percentile(&all, 99));
         // Others still ask the one that led before, which passes it on.
         assert!(

@@ -11,8 +11,8 @@ use manxdb_test_harness::seeds;
 use manxdb_workloads::Topology;
 use manxdb_workloads::append::Settings;
 
-/// Seeds of each scenario.
-const SEEDS: u64 = 4;
+/// Seeds of each scenario, in each of the two modes.
+const SEEDS: u64 = 2;
 
 /// Two regions of one shard: replicas n0 to n2 and n3 to n5, managers n6 to n8 and n9 to n11.
 fn small() -> Setting {

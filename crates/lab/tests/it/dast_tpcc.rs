@@ -1,6 +1,7 @@
 //! TPC-C under DAST in virtual time: the latencies aimed at, and the consistency of its rows.
 #![allow(clippy::unwrap_used)]
 
+use crate::common::run_to_rest;
 use manxdb_core::Nanos;
 use manxdb_dast::{Crossing, Options};
 use manxdb_lab::dast::{DastSystem, paper_links, place};
@@ -46,9 +47,9 @@ fn run_with(
     };
     let generator = TpccLoad::new(topology, Scale::tiny(), mix, 1);
     let mut load = Load::new(generator, options);
-    world
-        .run_until(&mut load, until + Nanos::from_secs(3))
-        .unwrap();
+    let span = (until, until + Nanos::from_secs(3));
+    let servers = world.system().shared().topology;
+    run_to_rest(&mut world, &mut load, servers, span).unwrap();
     assert_eq!(load.open(), 0, "every call ends");
     let failed = load.made().iter().find(|made| {
         let (_, answer) = made.answered.as_ref().unwrap();

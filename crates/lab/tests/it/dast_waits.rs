@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::common::Increments;
+use crate::common::{Increments, run_to_rest};
 use manxdb_core::Nanos;
 use manxdb_dast::mutants::Mutant;
 use manxdb_dast::waits::{CROSS_REGION, GATE, LEDGER};
@@ -65,7 +65,8 @@ fn run_with(
         explain: false,
     };
     let mut load = Load::new(generator, options);
-    world.run_until(&mut load, SimTime::from_secs(4)).unwrap();
+    let span = (SimTime::from_secs(2), SimTime::from_secs(4));
+    run_to_rest(&mut world, &mut load, topology, span).unwrap();
     assert_eq!(load.open(), 0, "every call ends");
     (world, load)
 }

@@ -11,13 +11,10 @@ use crate::layering::repository;
 use crate::sources::{modules_of, source_files, test_modules, tests_of};
 
 /// The circles there are, by crate.
-const CIRCLES: &[(&str, &str)] = &[
-    (
-        "protocols/curp",
-        "backup client coordinator disk garbage master message node replies server witness",
-    ),
-    ("protocols/dast", "client manager node replica"),
-];
+const CIRCLES: &[(&str, &str)] = &[(
+    "protocols/curp",
+    "backup client coordinator disk garbage master message node replies server witness",
+)];
 
 type Edges = BTreeMap<String, BTreeSet<String>>;
 

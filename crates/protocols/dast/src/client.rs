@@ -5,9 +5,9 @@ use manxdb_core::{Digest, NodeId, RequestId};
 
 use crate::call::{Ask, Level};
 use crate::message::{DastMessage, Seen};
-use crate::node::{DastTimer, Out};
-use crate::replica::Shared;
+use crate::options::Shared;
 use crate::waits::{ATTEMPT, wait};
+use crate::wanted::{DastTimer, Out};
 
 /// One client with any number of calls under way.
 pub struct Client {

@@ -46,10 +46,11 @@ pub mod replica;
 pub mod timestamp;
 pub mod waits;
 pub mod wall;
+pub mod wanted;
 
 pub use manxdb_common::{Answer, Ask, Call, CallId, Level, Planned};
 pub use manxdb_common::{RegionId, Role, Topology, call, topology};
-pub use node::{DastNode, DastTimer};
-pub use options::{Crossing, Options, Survive};
-pub use replica::Shared;
+pub use node::DastNode;
+pub use options::{Crossing, Options, Shared, Survive};
 pub use timestamp::Timestamp;
+pub use wanted::DastTimer;

@@ -1,42 +1,16 @@
 //! A node of a cluster: a replica, a manager or a client, as one core.
 
-use manxdb_core::{Actions, Core, Event, EventOf, LocalTime, NodeId};
+use manxdb_core::{Actions, Core, Event, EventOf, LocalTime, Nanos, NodeId, RequestId, Wait, Work};
 use manxdb_txn::rows::Rows;
 
 use crate::call::{Answer, Ask};
 use crate::client::Client;
 use crate::manager::Manager;
 use crate::message::DastMessage;
-use crate::replica::{Replica, Shared};
-use crate::timestamp::Timestamp;
+use crate::options::Shared;
+use crate::replica::Replica;
 use crate::topology::Role;
-
-/// Timers of all kinds of nodes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DastTimer {
-    /// A replica reports its clock.
-    Report,
-    /// A replica reports once its clock is past this.
-    ReportPast(Timestamp),
-    /// What should have happened is asked for again.
-    Retry,
-    /// A manager looks after its group and its nodes.
-    Tick,
-    /// A manager tells the other regions how far its own is.
-    Progress,
-    /// A manager tells the other regions how far ahead its order is given.
-    Mark,
-    /// A client asks another coordinator.
-    Again {
-        /// The call.
-        number: u64,
-        /// How often it has asked.
-        attempt: u32,
-    },
-}
-
-/// What a step of a node wants done.
-pub(crate) type Out = Actions<DastNode>;
+use crate::wanted::{DastTimer, Wanted};
 
 /// A node.
 #[allow(clippy::large_enum_variant)] // one of them a node, for as long as it lives
@@ -49,16 +23,42 @@ pub enum DastNode {
     Client(Client),
 }
 
-impl DastTimer {
-    /// Whether nodes that are a `node` set such a timer. A role sets its own only, so one that
-    /// goes to another role is a defect of the driver or of the core.
-    fn is_of(&self, node: &DastNode) -> bool {
-        match self {
-            Self::Report | Self::ReportPast(_) => matches!(node, DastNode::Replica(_)),
-            Self::Tick | Self::Progress | Self::Mark => matches!(node, DastNode::Manager(_)),
-            Self::Retry => !matches!(node, DastNode::Client(_)),
-            Self::Again { .. } => matches!(node, DastNode::Client(_)),
+/// Whether nodes that are a `node` set such a timer. A role sets its own only, so one that goes to
+/// another role is a defect of the driver or of the core.
+fn is_of(timer: &DastTimer, node: &DastNode) -> bool {
+    match timer {
+        DastTimer::Report | DastTimer::ReportPast(_) => matches!(node, DastNode::Replica(_)),
+        DastTimer::Tick | DastTimer::Progress | DastTimer::Mark => {
+            matches!(node, DastNode::Manager(_))
         }
+        DastTimer::Retry => !matches!(node, DastNode::Client(_)),
+        DastTimer::Again { .. } => matches!(node, DastNode::Client(_)),
+    }
+}
+
+impl Wanted for Actions<DastNode> {
+    fn send(&mut self, to: NodeId, body: DastMessage) {
+        Actions::send(self, to, body);
+    }
+
+    fn set_timer(&mut self, after: Nanos, timer: DastTimer) {
+        Actions::set_timer(self, after, timer);
+    }
+
+    fn reply(&mut self, id: RequestId, answer: Answer) {
+        Actions::reply(self, id, answer);
+    }
+
+    fn mark(&mut self, txn: u64, phase: &'static str) {
+        Actions::mark(self, txn, phase);
+    }
+
+    fn wait(&mut self, txn: u64, wait: Option<Wait>) {
+        Actions::wait(self, txn, wait);
+    }
+
+    fn work(&mut self, work: Work) {
+        Actions::work(self, work);
     }
 }
 
@@ -80,7 +80,7 @@ impl DastNode {
     fn assert_routed(&self, event: &EventOf<Self>) {
         if let Event::Timer(timer) = event {
             assert!(
-                timer.is_of(self),
+                is_of(timer, self),
                 "a role gets its own timers only: {timer:?}"
             );
         }

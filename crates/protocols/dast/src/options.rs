@@ -168,6 +168,9 @@ pub struct Options {
     pub mutant: Option<crate::mutants::Mutant>,
 }
 
+/// What all nodes of a cluster have in common.
+pub type Shared = manxdb_common::Shared<Options>;
+
 impl Default for Options {
     fn default() -> Self {
         Self {

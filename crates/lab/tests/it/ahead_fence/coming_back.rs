@@ -1,5 +1,6 @@
 //! Replicas that come back while values that they need are under way.
 
+use manxdb_core::Nanos;
 use manxdb_dast::mutants::Mutant;
 use manxdb_sim::hunt::Case;
 
@@ -12,7 +13,9 @@ const AMID_VALUES: &str = "814104us+423660us part n19 *; 2652139us+803308us reor
 
 fn run(mutant: Option<Mutant>) -> Result<(), String> {
     let (seed, plan) = (69, AMID_VALUES.parse().unwrap());
-    let ran = setting(seed).run(&Case { seed, plan }, options(mutant));
+    let mut setting = setting(seed);
+    setting.rest_within = Nanos::from_secs(3);
+    let ran = setting.run(&Case { seed, plan }, options(mutant));
     ran.map(|_| ())
 }
 

@@ -21,6 +21,7 @@ use manxdb_workloads::Topology;
 use manxdb_workloads::append::{Append, Settings};
 
 use crate::common::chain::{Chain, Chained, NOTHING, chain, last_of, line};
+use crate::common::run_to_rest;
 
 const FOUR: Topology = Topology {
     regions: 4,
@@ -141,7 +142,12 @@ pub fn lists_with_clocks<S: Candidate>(
     let level = Level::Serializable;
     let mut load = Load::new(AppendLoad::new(topology, settings, level, seed), load);
     let mut found = Vec::new();
-    if let Err(failure) = world.run_until(&mut load, SimTime::from_secs(30)) {
+    let shape = manxdb_common::Topology {
+        regions: topology.regions,
+        shards_per_region: topology.shards_per_region,
+    };
+    let span = (SimTime::from_millis(1_500), SimTime::from_secs(30));
+    if let Err(failure) = run_to_rest(&mut world, &mut load, shape, span) {
         found.push(failure.to_string());
     }
     if load.open() > 0 {
@@ -153,10 +159,6 @@ pub fn lists_with_clocks<S: Candidate>(
     if verdict.is_valid() == others_find(&history, promise) {
         found.push(format!("the checkers differ: {verdict}"));
     }
-    let shape = manxdb_common::Topology {
-        regions: topology.regions,
-        shards_per_region: topology.shards_per_region,
-    };
     for shard in (0..topology.shards()).map(ShardId) {
         let views = shape
             .replicas(shard)

@@ -107,6 +107,7 @@ where
     };
     let until = SimTime::from_secs(seconds + 2);
     world.run_until(&mut again, until).unwrap();
+    assert!(again.asked.is_empty(), "every call ends");
     again.last.unwrap()
 }
 
@@ -143,8 +144,12 @@ where
 
     fn reply(&mut self, outside: &mut Outside<'_, S>, _: NodeId, id: RequestId, body: Answer) {
         assert!(body.given.is_ok(), "{body:?}");
-        let (asked, now) = (self.asked[&id], outside.now());
+        let (asked, now) = (self.asked.remove(&id).unwrap(), outside.now());
         let steps = outside.take_steps(body.id.for_traces());
         self.last = Some((now.since(asked), Why::of(asked, now, &steps)));
+    }
+
+    fn done(&self) -> bool {
+        self.last.is_some() && self.asked.is_empty()
     }
 }

@@ -7,10 +7,12 @@ pub mod golden;
 
 use std::sync::Arc;
 
-use manxdb_core::{NodeId, Random};
+use manxdb_core::{Core, Nanos, NodeId, Random};
 use manxdb_dast::replica::Replica;
-use manxdb_dast::{Ask, Level, Options, Shared, Topology};
-use manxdb_lab::load::{Generator, Job};
+use manxdb_dast::{Answer, Ask, Level, Options, Shared, Topology};
+use manxdb_lab::candidate::HoldsReplica;
+use manxdb_lab::load::{Generator, Job, Load};
+use manxdb_sim::{Failure, SimTime, System, World};
 use manxdb_storage::KeyRange;
 use manxdb_txn::procedure::{
     Placement, Procedure, ProcedureError, ProcedurePiece, Registry, RowView, ShardId, Touch, Values,
@@ -127,6 +129,58 @@ pub fn shared(topology: Topology, options: Options) -> Shared {
         procedures: Arc::new(procedures),
         placement: Arc::new(ByFirstByte),
     }
+}
+
+/// How often a run looks whether the cluster has come to rest.
+const LOOK_EVERY: Nanos = Nanos::from_millis(100);
+
+/// Runs on at rest: what is under way twice, or late, still arrives.
+const REST: Nanos = Nanos::from_millis(500);
+
+/// Runs a workload that asks nothing from `quiet` on until every call has ended and the replicas of
+/// each shard have done the same, and for [`REST`] beyond that; at most until `ends`. A cluster at rest
+/// takes the simulator as long as a busy one, so that a fixed end is mostly time in which nothing
+/// happens.
+///
+/// # Errors
+/// A core's check failed.
+pub fn run_to_rest<S, G>(
+    world: &mut World<S>,
+    load: &mut Load<G>,
+    topology: Topology,
+    (quiet, ends): (SimTime, SimTime),
+) -> Result<(), Failure>
+where
+    S: System,
+    S::Core: Core<Request = Ask, Reply = Answer> + HoldsReplica,
+    G: Generator,
+{
+    let mut until = quiet.min(ends);
+    loop {
+        world.run_until(load, until)?;
+        if until == ends {
+            return Ok(());
+        }
+        if load.open() == 0 && do_replicas_agree(world, topology) {
+            return world.run_until(load, (until + REST).min(ends));
+        }
+        until = (until + LOOK_EVERY).min(ends);
+    }
+}
+
+fn do_replicas_agree<S>(world: &World<S>, topology: Topology) -> bool
+where
+    S: System,
+    S::Core: HoldsReplica,
+{
+    let mut shards = (0..topology.shards()).map(ShardId);
+    shards.all(|shard| {
+        let views = topology
+            .replicas(shard)
+            .map(|node| world.core(node)?.view());
+        let digests: Vec<Option<u64>> = views.map(|view| Some(view?.digest)).collect();
+        digests[0].is_some() && digests.iter().all(|digest| *digest == digests[0])
+    })
 }
 
 /// The replicas of a shard that take part, by a look into each.

@@ -49,11 +49,11 @@ use super::{Effect, Lead, Manager};
 use crate::call::{CallId, Planned};
 use crate::ledger::Entry;
 use crate::message::{DastMessage, Held};
-use crate::node::Out;
 use crate::options::Crossing;
 use crate::timestamp::Timestamp;
 use crate::topology::{RegionId, Role};
 use crate::waits::{LEDGER, wait};
+use crate::wanted::Out;
 
 /// What the leader of a region keeps of what is ordered ahead.
 #[derive(Debug)]

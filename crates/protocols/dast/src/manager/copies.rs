@@ -26,10 +26,10 @@ use super::Manager;
 use super::stream::{Incoming, Taken};
 use crate::fence::Placed;
 use crate::message::{DastMessage, Held, KeptStream, StreamPart};
-use crate::node::Out;
-use crate::replica::Shared;
+use crate::options::Shared;
 use crate::timestamp::Timestamp;
 use crate::topology::{RegionId, Role};
+use crate::wanted::Out;
 
 /// One other region's stream.
 #[derive(Debug)]

@@ -10,9 +10,9 @@ use manxdb_core::{LocalTime, NodeId};
 use super::{Effect, Manager};
 use crate::ledger::Entry;
 use crate::message::{Cut, DastMessage, Heard, Report};
-use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::Role;
+use crate::wanted::Out;
 
 /// How far ahead of the clocks cuts are reserved, in microseconds. A new leader gives timestamps
 /// behind what its predecessor had reserved: so much later are its first ones at most.

@@ -90,8 +90,8 @@ mod tests {
 
     use super::*;
     use crate::call::CallId;
-    use crate::options::Options;
-    use crate::replica::Shared;
+    use crate::node::DastNode;
+    use crate::options::{Options, Shared};
     use crate::timestamp::Timestamp;
     use crate::topology::Topology;
 
@@ -112,7 +112,7 @@ mod tests {
         };
         let me = topology.managers(region).next().unwrap_or(NodeId(0));
         let mut manager = Manager::new(me, region, 1, shared);
-        manager.start(LocalTime(1_000_000), &mut Actions::default());
+        manager.start(LocalTime(1_000_000), &mut Actions::<DastNode>::default());
         manager
     }
 

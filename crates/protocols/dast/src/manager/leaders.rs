@@ -4,8 +4,8 @@ use manxdb_core::NodeId;
 
 use super::Manager;
 use crate::message::DastMessage;
-use crate::node::Out;
 use crate::topology::{RegionId, Role};
+use crate::wanted::Out;
 
 impl Manager {
     /// What came to the wrong manager goes to the one that leads.

@@ -21,9 +21,9 @@ use super::{Effect, Manager};
 use crate::call::Planned;
 use crate::ledger::Entry;
 use crate::message::{DastMessage, Held};
-use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::{MAJORITY, Role};
+use crate::wanted::Out;
 
 /// Changes under way, as this leader knows them.
 #[derive(Debug, Default)]

@@ -49,11 +49,11 @@ use crate::call::CallId;
 use crate::fence::{Ballot, Want};
 use crate::ledger::{Entry, Ledger};
 use crate::message::{DastMessage, Decision};
-use crate::node::{DastTimer, Out};
-use crate::replica::Shared;
+use crate::options::Shared;
 use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
 use crate::wall::Wall;
+use crate::wanted::{DastTimer, Out};
 
 /// What a leader does once an entry it proposed is agreed on.
 #[derive(Debug, Clone)]

@@ -7,9 +7,9 @@ use manxdb_core::NodeId;
 use super::Replica;
 use crate::call::{CallId, Planned};
 use crate::message::{DastMessage, Seen};
-use crate::node::Out;
 use crate::options::Crossing;
 use crate::topology::RegionId;
+use crate::wanted::Out;
 
 impl Replica {
     /// The other region in which all of a call happens, if there is one and it is to be a local call

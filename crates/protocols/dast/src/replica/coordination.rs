@@ -16,10 +16,10 @@ use super::Replica;
 use crate::call::{Call, CallId, Level, Planned};
 use crate::execution::{Ended, Given};
 use crate::message::{DastMessage, Output, Seen};
-use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::{MAJORITY, RegionId};
 use crate::waits::{CLOSING, wait};
+use crate::wanted::Out;
 
 /// A client's call, as its coordinator sees it.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use manxdb_core::LocalTime;
 use super::Replica;
 use crate::call::{CallId, Planned};
 use crate::message::{DastMessage, Decision, Heard};
-use crate::node::Out;
 use crate::timestamp::Timestamp;
+use crate::wanted::Out;
 
 impl Replica {
     /// A transaction of this shard: nothing behind its anticipated timestamp runs before it is

@@ -7,9 +7,9 @@ use super::Replica;
 use crate::call::Call;
 use crate::fence::Span;
 use crate::message::Seen;
-use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
+use crate::wanted::Out;
 
 /// A call that a session may not have run yet.
 pub(super) struct EarlyCall {

@@ -15,9 +15,9 @@ use manxdb_core::check::ensure;
 use super::{Local, Replica};
 use crate::call::CallId;
 use crate::message::DastMessage;
-use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::{COPIES, MAJORITY, Role};
+use crate::wanted::Out;
 
 /// Replicas of one shard, by their places in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use manxdb_core::{LocalTime, NodeId};
 use super::{Local, Replica};
 use crate::call::{CallId, Planned};
 use crate::message::DastMessage;
-use crate::node::Out;
 use crate::timestamp::Timestamp;
+use crate::wanted::Out;
 
 impl Replica {
     /// Stamps a local transaction and tells all replicas it touches.

@@ -11,9 +11,9 @@ use manxdb_core::{LocalTime, NodeId};
 
 use super::Replica;
 use crate::message::{DastMessage, Held, State};
-use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::Role;
+use crate::wanted::Out;
 
 /// How a replica stands with its region.
 #[derive(Debug)]

@@ -44,14 +44,11 @@ use crate::clock::Clock;
 use crate::execution::Execution;
 use crate::fence::Span;
 use crate::message::{DastMessage, Report};
-use crate::node::{DastTimer, Out};
-use crate::options::Options;
+use crate::options::Shared;
 use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
 use crate::wall::Wall;
-
-/// What all nodes of a cluster have in common.
-pub type Shared = manxdb_common::Shared<Options>;
+use crate::wanted::{DastTimer, Out};
 
 /// A local transaction that this replica must be able to tell others about.
 #[derive(Debug, Clone)]

@@ -6,9 +6,9 @@ use manxdb_core::Wait;
 
 use super::Replica;
 use crate::call::CallId;
-use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::waits::{CROSS_REGION, GATE, SESSION, wait, wait_on};
+use crate::wanted::Out;
 
 impl Replica {
     /// Says what has changed since it was said last.

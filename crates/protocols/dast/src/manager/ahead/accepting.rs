@@ -6,9 +6,9 @@ use crate::fence::{Ballot, Change, News, Want};
 use crate::ledger::Entry;
 use crate::manager::Effect;
 use crate::message::{FenceMessage, Promise};
-use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
+use crate::wanted::Out;
 
 /// While a region is taken in, marks and cuts stop so many of the longest ways between regions ahead
 /// of what is reserved: by then it has been decided, as a rule.

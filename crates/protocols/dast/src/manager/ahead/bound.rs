@@ -5,9 +5,9 @@ use manxdb_core::LocalTime;
 use crate::manager::Manager;
 use crate::manager::stream::Incoming;
 use crate::message::DastMessage;
-use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
+use crate::wanted::Out;
 
 /// How far a bound may lie behind the region's time, in microseconds, when a node is to take part:
 /// one that comes in stamps behind all that is reserved, which nothing passes while the bound

@@ -15,9 +15,9 @@ use crate::ledger::Entry;
 use crate::manager::stream::Incoming;
 use crate::manager::{Effect, Manager};
 use crate::message::{DastMessage, Held};
-use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
+use crate::wanted::Out;
 
 impl Manager {
     /// The region that is fenced.

@@ -19,10 +19,10 @@ use super::{Ahead, Manager};
 use crate::fence::{Ballot, Change, News, Want};
 use crate::manager::stream::Outgoing;
 use crate::message::{DastMessage, FenceMessage, Promise};
-use crate::node::Out;
 use crate::options::FENCE_REGIONS_LEAST;
 use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
+use crate::wanted::Out;
 
 /// After so many ticks without an answer it is asked again.
 const AGAIN_TICKS: u64 = 10;

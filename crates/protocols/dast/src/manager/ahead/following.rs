@@ -7,9 +7,9 @@ use manxdb_core::{LocalTime, NodeId};
 use crate::manager::Manager;
 use crate::manager::stream::{Incoming, Taken};
 use crate::message::{DastMessage, Heard, StreamPart};
-use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
+use crate::wanted::Out;
 
 impl Manager {
     /// A replica says what it has. Once all have, the streams are followed from where the one that

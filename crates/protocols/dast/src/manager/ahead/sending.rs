@@ -7,9 +7,9 @@ use crate::ledger::Entry;
 use crate::manager::stream::{Incoming, Outgoing};
 use crate::manager::{Effect, Manager};
 use crate::message::{DastMessage, Held, StreamPart};
-use crate::node::{DastTimer, Out};
 use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
+use crate::wanted::{DastTimer, Out};
 
 /// How far beyond what is to be told next marks are reserved, in microseconds. A new leader's places
 /// lie behind what its predecessor had reserved.

@@ -8,9 +8,9 @@ use crate::ledger::Entry;
 use crate::manager::estimate::Estimate;
 use crate::manager::{Effect, Manager};
 use crate::message::{DastMessage, Decision};
-use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::{RegionId, Role};
+use crate::wanted::Out;
 
 impl Manager {
     pub(in crate::manager) fn on_assigned(

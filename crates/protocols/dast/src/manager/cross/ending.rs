@@ -4,9 +4,9 @@ use crate::call::CallId;
 use crate::ledger::Entry;
 use crate::manager::{Effect, Manager};
 use crate::message::DastMessage;
-use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
+use crate::wanted::Out;
 
 impl Manager {
     /// Tells home regions of transactions that have run on all replicas here.

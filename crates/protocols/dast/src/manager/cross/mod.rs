@@ -29,10 +29,10 @@ use super::{Effect, Manager};
 use crate::call::{CallId, Planned};
 use crate::ledger::{Crt, Entry};
 use crate::message::{DastMessage, Decision};
-use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::{RegionId, Role};
 use crate::waits::{LEDGER, wait};
+use crate::wanted::Out;
 
 /// A cross-region transaction under way, as this leader knows it.
 #[derive(Debug)]

@@ -10,9 +10,9 @@ use crate::call::CallId;
 use crate::ledger::Crt;
 use crate::manager::Manager;
 use crate::message::DastMessage;
-use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
+use crate::wanted::Out;
 
 impl Manager {
     /// What has been under way for too long is asked for again, or given up.
