@@ -18,6 +18,8 @@ struct UnderWay<T> {
     for_whom: T,
     /// Whether it changes nothing.
     is_read: bool,
+    /// When it was asked.
+    since: Nanos,
 }
 
 /// Commands under way, with what each is for.
@@ -69,9 +71,12 @@ impl<T> Calls<T> {
         self.asked_since_shown = true;
         let is_read = E::declare(&command).is_some_and(|declared| declared.reads_only);
         let request = outside.request(self.node, command);
-        let earlier = self
-            .under_way
-            .insert(request, UnderWay { for_whom, is_read });
+        let under_way = UnderWay {
+            for_whom,
+            is_read,
+            since: outside.now(),
+        };
+        let earlier = self.under_way.insert(request, under_way);
         assert!(earlier.is_none(), "a request has a number of its own");
         request
     }
@@ -81,6 +86,18 @@ impl<T> Calls<T> {
         let call = self.under_way.remove(&id)?;
         self.meter.count(answer, call.is_read);
         Some(call.for_whom)
+    }
+
+    /// Gives up waiting for commands that are not answered for so long, and says of each whether it changes
+    /// nothing. The client's core goes on with them, and their answers are nobody's: one that changes
+    /// something may still happen.
+    pub fn give_up(&mut self, now: Nanos, after: Nanos) -> Vec<(T, bool)> {
+        let is_silent =
+            |_: &RequestId, call: &mut UnderWay<T>| now.saturating_sub(call.since) >= after;
+        let silent = self.under_way.extract_if(.., is_silent);
+        silent
+            .map(|(_, call)| (call.for_whom, call.is_read))
+            .collect()
     }
 
     /// Shows the master that this client is there, unless a command has since the last time: to be

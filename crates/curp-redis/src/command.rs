@@ -1,5 +1,6 @@
 //! A command as it is recorded, logged and replayed.
 
+use manxdb_curp::bytes::Bytes;
 use manxdb_redis::Command;
 use manxdb_redis::resp::Protocol;
 use manxdb_redis::server::DataCall;
@@ -24,13 +25,12 @@ pub struct ReplicatedCommand {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Encoded<'a> {
+struct Encoded<W> {
     version: u8,
     db: u8,
     is_resp3: bool,
     is_transaction: bool,
-    #[serde(borrow)]
-    commands: Vec<Vec<&'a [u8]>>,
+    commands: Vec<Vec<W>>,
 }
 
 impl ReplicatedCommand {
@@ -63,7 +63,7 @@ impl ReplicatedCommand {
     /// Its bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let words = |command| Command::args_from(command, 0).collect();
+        let words = |command| Command::args_from(command, 0).map(Bytes).collect();
         let encoded = Encoded {
             version: VERSION,
             db: self.db,
@@ -79,7 +79,7 @@ impl ReplicatedCommand {
     /// Reads what came over the network; nothing when it is none.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let (encoded, rest) = postcard::take_from_bytes::<Encoded<'_>>(bytes).ok()?;
+        let (encoded, rest) = postcard::take_from_bytes::<Encoded<&[u8]>>(bytes).ok()?;
         let is_one = encoded.is_transaction || encoded.commands.len() == 1;
         if !rest.is_empty() || encoded.version != VERSION || encoded.db >= DATABASES || !is_one {
             return None;

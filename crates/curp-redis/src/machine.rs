@@ -12,6 +12,7 @@ mod moving;
 
 use std::collections::BTreeMap;
 
+use manxdb_curp::bytes::Bytes;
 use manxdb_curp::ids::Stamp;
 use manxdb_curp::slots::Slotted;
 use manxdb_curp::{Declared, Execute, Executed};
@@ -316,19 +317,26 @@ impl Execute for RedisKeys {
     }
 
     fn snapshot(&self) -> Vec<u8> {
-        let bytes = postcard::to_stdvec(&self.rows);
+        let rows = self.rows.iter();
+        let rows: BTreeMap<_, _> = rows
+            .map(|(key, value)| (Bytes(key), Bytes(value)))
+            .collect();
+        let bytes = postcard::to_stdvec(&rows);
         assert!(bytes.is_ok(), "rows can be written down");
         bytes.unwrap_or_default()
     }
 
     fn restore(snapshot: &[u8]) -> Option<Self> {
-        let rows: BTreeMap<Vec<u8>, Vec<u8>> = postcard::from_bytes(snapshot).ok()?;
+        let rows: BTreeMap<&[u8], &[u8]> = postcard::from_bytes(snapshot).ok()?;
         let bytes = rows
             .iter()
             .map(|(key, value)| key.len() + value.len() + ROW_BYTES);
         Some(Self {
             bytes: bytes.sum(),
-            rows,
+            rows: rows
+                .iter()
+                .map(|(key, value)| (key.to_vec(), value.to_vec()))
+                .collect(),
             ..Self::empty()
         })
     }
@@ -351,19 +359,25 @@ fn in_time(command: &Command, reply: Reply) -> Reply {
     }
 }
 
-type EncodedRow = (Vec<u8>, Option<Vec<u8>>);
+type EncodedRow<'a> = (&'a [u8], Option<&'a [u8]>);
 
 fn encode(written: &[RowWrite]) -> Vec<u8> {
-    let pairs: Vec<_> = written.iter().map(|row| (&row.key, &row.value)).collect();
+    let pairs = written.iter();
+    let pairs: Vec<_> = pairs
+        .map(|row| (Bytes(&row.key), row.value.as_deref().map(Bytes)))
+        .collect();
     let bytes = postcard::to_stdvec(&pairs);
     assert!(bytes.is_ok(), "rows can be written down");
     bytes.unwrap_or_default()
 }
 
 fn decode(effects: &[u8]) -> Option<Vec<RowWrite>> {
-    let pairs: Vec<EncodedRow> = postcard::from_bytes(effects).ok()?;
-    let rows = pairs.into_iter();
-    Some(rows.map(|(key, value)| RowWrite { key, value }).collect())
+    let pairs: Vec<EncodedRow<'_>> = postcard::from_bytes(effects).ok()?;
+    let row = |(key, value): EncodedRow<'_>| RowWrite {
+        key: key.to_vec(),
+        value: value.map(<[u8]>::to_vec),
+    };
+    Some(pairs.into_iter().map(row).collect())
 }
 
 #[cfg(test)]

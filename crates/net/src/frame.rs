@@ -7,6 +7,7 @@
 //! | 4 | CRC-32 of length, version and payload, little-endian |
 //! | … | payload: postcard |
 
+use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -49,13 +50,34 @@ pub enum FrameError {
     Content(String),
 }
 
+/// A frame that is being written. Runs of bytes go into it at once.
+struct Growing(Vec<u8>);
+
+impl Flavor for Growing {
+    type Output = Vec<u8>;
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Vec<u8>> {
+        Ok(self.0)
+    }
+}
+
 /// A packet as a frame.
 ///
 /// # Errors
 /// [`FrameError::TooLong`]: the receiver would not take it.
 pub fn encode<T: Serialize>(packet: &T) -> Result<Vec<u8>, FrameError> {
-    let room = vec![0; HEADER_BYTES];
-    let mut bytes = postcard::to_extend(packet, room)
+    let room = Growing(vec![0; HEADER_BYTES]);
+    let mut bytes = postcard::serialize_with_flavor(packet, room)
         .map_err(|error| FrameError::Content(error.to_string()))?;
     let payload = bytes.len() - HEADER_BYTES;
     let too_long = FrameError::TooLong {

@@ -115,9 +115,26 @@ impl Front {
         }
     }
 
-    /// Gives commands up that another cluster has not answered for as long as a client waits.
+    /// Gives commands up that no cluster has answered for as long as a client waits: each has a reply, or
+    /// the reason why there is none.
     pub(super) fn give_up_silent(&mut self, outside: &mut Outside<CurpNode<RedisMachine>>) {
         let patience = u64::try_from(CALL_PATIENCE.as_nanos()).unwrap_or(u64::MAX);
+        for (call, is_read) in self.calls.give_up(outside.now(), Nanos(patience)) {
+            let seconds = CALL_PATIENCE.as_secs();
+            let why = if is_read {
+                format!(
+                    "CLUSTERDOWN no master has answered for {seconds} s, and this command changed nothing: does \
+                     manxdb cluster status say what the cluster lacks?"
+                )
+            } else {
+                format!(
+                    "CLUSTERDOWN no master has answered for {seconds} s, and the outcome of this command is \
+                     unknown: it is executed once, perhaps later, or not at all. Does manxdb cluster status \
+                     say what the cluster lacks?"
+                )
+            };
+            self.refuse(&call, &why, outside);
+        }
         while let Some(first) = self.abroad.first_entry()
             && outside.now().saturating_sub(first.get().0) >= Nanos(patience)
         {

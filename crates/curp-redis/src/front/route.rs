@@ -27,6 +27,8 @@ const HOPS_MAX: u32 = 16;
 const HOPS_AT_ONCE: u32 = 2;
 /// How long a command waits before it is asked again.
 const AGAIN_AFTER: Nanos = Nanos::from_millis(20);
+/// How often that is doubled while its keys are on their way: each time it is asked is an entry of a log.
+const AGAIN_DOUBLED: u32 = 4;
 /// For how long a command is asked again whose keys are on their way: longer than a master's failover, and
 /// than a copy of slots that are moved in small runs.
 const ON_THEIR_WAY_MAX: Nanos = Nanos::from_secs(30);
@@ -59,6 +61,8 @@ pub(super) struct Route {
     hops: u32,
     /// How long it is asked again, once its keys have been on their way.
     until: Option<Nanos>,
+    /// How often it was told so.
+    waits: u32,
     /// Whether another cluster has said that it needs several.
     is_crossing: bool,
 }
@@ -111,6 +115,7 @@ impl Routes {
             place,
             hops: 0,
             until: None,
+            waits: 0,
             is_crossing: false,
         }
     }
@@ -146,7 +151,10 @@ impl Routes {
                 // Should the move be cancelled, its target has them no more, and need not say so soon.
                 self.forget_slots(&slots());
                 route.hops = 0;
-                route.home(Some(AGAIN_AFTER))
+                let after = Nanos(AGAIN_AFTER.0 << route.waits.min(AGAIN_DOUBLED));
+                route.waits += 1;
+                assert!(after < ON_THEIR_WAY_MAX, "it is asked again in time");
+                route.home(Some(after))
             }
             Some(Misplaced::CrossSlot) if route.place == Place::Home || route.is_crossing => {
                 Verdict::Deliver
@@ -295,12 +303,15 @@ mod tests {
         let mut routes = routes();
         let again = Misplaced::TryAgain.encode();
         let mut get = Asked::new(&mut routes, &["foo"]);
-        let end = NOW + ON_THEIR_WAY_MAX;
+        let (end, mut told) = (NOW + ON_THEIR_WAY_MAX, 0_usize);
         for now in [NOW, NOW + Nanos::from_secs(1), end - Nanos(1)] {
             // More often than a circle may be long.
             for _ in 0..HOPS_MAX {
                 assert_eq!(get.told(&moved("foo", "other"), now), AT_ONCE);
-                assert_eq!(get.told(&again, now), LATER);
+                let after = [20, 40, 80, 160, 320][told.min(4)];
+                let later = Verdict::Ask(Some(Nanos::from_millis(after)));
+                assert_eq!(get.told(&again, now), later);
+                told += 1;
                 assert_eq!(get.route.place(), &Place::Home, "it may be cancelled");
             }
         }

@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 
+use manxdb_curp::bytes::Bytes;
 use manxdb_curp::ids::Stamp;
 use manxdb_curp::slots::{
     Misplaced, Movable, Named, Piece, PieceLimits, Removal, Slot, SlotRange, Survey,
@@ -178,7 +179,11 @@ impl Movable for RedisKeys {
                     bytes < limits.bytes as usize
                 })
             });
-        let written = postcard::to_stdvec(&carried);
+        let written: Vec<_> = carried
+            .iter()
+            .map(|(db, key, exported)| (db, Bytes(key), Bytes(exported)))
+            .collect();
+        let written = postcard::to_stdvec(&written);
         assert!(written.is_ok(), "keys can be written down");
         Piece {
             bytes: written.unwrap_or_default(),
@@ -187,9 +192,9 @@ impl Movable for RedisKeys {
     }
 
     fn put_piece(&mut self, slots: SlotRange, piece: &[u8], stamp: Stamp) -> Option<Vec<u8>> {
-        let carried: Vec<Carried> = postcard::from_bytes(piece).ok()?;
+        let carried: Vec<(u8, &[u8], &[u8])> = postcard::from_bytes(piece).ok()?;
         let is_known =
-            |one: &Carried| usize::from(one.0) < DATABASES && slots.has(Slot::of(&one.1));
+            |one: &(u8, &[u8], &[u8])| usize::from(one.0) < DATABASES && slots.has(Slot::of(one.1));
         if !carried.iter().all(is_known) {
             return None;
         }

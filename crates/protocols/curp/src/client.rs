@@ -3,18 +3,21 @@
 //! An operation is complete when the master has synced it, or when the master has run it and all
 //! witnesses of the same view have recorded it. All of them: a recovery asks any one.
 
+mod retrying;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use manxdb_core::{Digest, LocalTime, NodeId, RequestId};
 
+use self::retrying::record;
 use crate::execute::Execute;
 use crate::ids::{ClientId, Config, RpcId, Stamp, View};
-use crate::message::{CurpMessage, Refusal};
+use crate::message::CurpMessage;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::node::{CurpTimer, Outbox};
 use crate::options::Options;
-use crate::wire::{Datagram, KEYS_MAX, Op, RecordedRequest, Status};
+use crate::wire::{Datagram, KEYS_MAX, Op, Status};
 
 /// How an operation was completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +48,8 @@ struct Operation {
     /// Hashes of its keys, when it is to be recorded.
     hashes: Option<Vec<u64>>,
     attempt: u32,
+    /// Attempts in this view since the master last said anything of it.
+    silent: u32,
     /// The view of this attempt.
     view: View,
     accepted: BTreeSet<NodeId>,
@@ -138,6 +143,7 @@ impl Client {
             },
             hashes: fits.then_some(hashes),
             attempt: 0,
+            silent: 0,
             view: View::default(),
             accepted: BTreeSet::new(),
             refused: false,
@@ -168,6 +174,9 @@ impl Client {
         if !keeps {
             operation.accepted.clear();
             operation.answer = None;
+        }
+        if operation.view != config.view {
+            operation.silent = 0;
         }
         operation.view = config.view;
         operation.refused = false;
@@ -201,54 +210,8 @@ impl Client {
             }
             out.set_timer(self.options.race_after, CurpTimer::Race { seq, attempt });
         }
-        out.set_timer(self.options.patience, CurpTimer::Again { seq, attempt });
-    }
-
-    pub(crate) fn on_timer(&mut self, timer: &CurpTimer, out: &mut impl Outbox) {
-        match timer {
-            CurpTimer::Race { seq, attempt } if self.is_at(*seq, *attempt) => {
-                // Records may be lost: they go out again, and a sync races them.
-                self.record_again(*seq, out);
-                self.ask_sync(*seq, out);
-            }
-            CurpTimer::Again { seq, attempt } if self.is_at(*seq, *attempt) => {
-                self.submit(*seq, out);
-                if !self.locating {
-                    self.locate(out);
-                }
-            }
-            CurpTimer::LocateAgain(asked) if *asked == self.asked => {
-                let idle = self.id.is_some() && self.config.is_some();
-                if self.locating || !idle {
-                    self.locate(out);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn is_at(&self, seq: u64, attempt: u32) -> bool {
-        let operation = self.operations.get(&seq);
-        operation.is_some_and(|operation| operation.attempt == attempt)
-    }
-
-    fn record_again(&self, seq: u64, out: &mut impl Outbox) {
-        let (Some(client), Some(config)) = (self.id, &self.config) else {
-            return;
-        };
-        let Some(operation) = self.operations.get(&seq) else {
-            return;
-        };
-        if operation.view != config.view {
-            return;
-        }
-        if let Some(datagram) = record(operation, config, RpcId { client, seq }) {
-            for witness in &config.witnesses {
-                if !operation.accepted.contains(&witness.node) {
-                    out.send(witness.node, CurpMessage::Datagram(datagram.clone()));
-                }
-            }
-        }
+        let patience = operation.wait(self.options.patience);
+        out.set_timer(patience, CurpTimer::Again { seq, attempt });
     }
 
     /// Asks the master to say when the operation is synced; that needs no witness.
@@ -423,32 +386,6 @@ impl Client {
         }
     }
 
-    fn not_done(&mut self, view: View, rpc: RpcId, why: Refusal, out: &mut impl Outbox) {
-        match why {
-            Refusal::WrongView => {
-                let known = self.config.as_ref().map(|config| config.view);
-                if known == Some(view) && !self.locating {
-                    self.locate(out);
-                }
-            }
-            Refusal::Expired if self.operations.contains_key(&rpc.seq) => {
-                // Nobody can say any more what became of its operations.
-                for (_, operation) in std::mem::take(&mut self.operations) {
-                    let answer = ClientAnswer {
-                        answer: None,
-                        attempts: operation.attempt,
-                    };
-                    out.reply(operation.request, answer);
-                }
-                self.id = None;
-                self.nonce += 1;
-                self.open(out);
-                self.locate(out);
-            }
-            Refusal::Expired => {}
-        }
-    }
-
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.operations.keys().any(|seq| *seq >= self.next) {
             return Err("an operation without a number".to_owned());
@@ -469,22 +406,4 @@ impl Client {
             .number(self.seed);
         digest.value()
     }
-}
-
-/// The record of an operation, for witnesses of a view.
-fn record(operation: &Operation, config: &Config, rpc: RpcId) -> Option<Datagram> {
-    Some(Datagram {
-        op: Op::Record,
-        status: Status::None,
-        view: config.view,
-        asks: true,
-        token: config.record_token,
-        rpc,
-        hashes: operation.hashes.clone()?,
-        entries: Vec::new(),
-        request: Some(RecordedRequest {
-            stamp: operation.stamp,
-            command: operation.command.clone(),
-        }),
-    })
 }

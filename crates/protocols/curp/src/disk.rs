@@ -100,6 +100,7 @@ pub struct WholeStore {
     /// The log is as that master has it up to here.
     pub verified: Position,
     /// The machine's snapshot, or the name of its own store, which has gone on since.
+    #[serde(with = "crate::bytes")]
     pub state: Vec<u8>,
     /// The completion records.
     pub rifl: Rifl,

@@ -48,11 +48,15 @@ pub trait ReceiveImage<E>: Send {
     fn finish(self: Box<Self>, end: LogId, completed: &Rifl) -> Result<E, StateError>;
 }
 
+/// Bytes of a snapshot that are read at once.
+const READ_BYTES: usize = 64 << 10;
+
 /// The image of a state that is one value.
 #[derive(Debug)]
 pub struct BytesImage {
     bytes: Arc<[u8]>,
-    is_read: bool,
+    /// So many were read.
+    read: usize,
 }
 
 impl BytesImage {
@@ -61,24 +65,44 @@ impl BytesImage {
     pub fn new(snapshot: Vec<u8>) -> Self {
         Self {
             bytes: Arc::from(snapshot),
-            is_read: false,
+            read: 0,
         }
     }
 }
 
 impl ReadImage for BytesImage {
     fn read(&mut self) -> Result<Option<Vec<u8>>, StateError> {
-        if self.is_read {
-            return Ok(None);
-        }
-        self.is_read = true;
-        Ok(Some(self.bytes.to_vec()))
+        let rest = &self.bytes[self.read..];
+        let next = &rest[..rest.len().min(READ_BYTES)];
+        self.read += next.len();
+        assert!(self.read <= self.bytes.len(), "no byte is read twice");
+        Ok((!next.is_empty()).then(|| next.to_vec()))
     }
 
     fn again(&self) -> Box<dyn ReadImage> {
         Box::new(Self {
             bytes: Arc::clone(&self.bytes),
-            is_read: false,
+            read: 0,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_is_read_in_runs_and_again() {
+        for length in [0, 1, READ_BYTES, READ_BYTES + 1, 3 * READ_BYTES - 1] {
+            let snapshot: Vec<u8> = (0..=250).cycle().take(length).collect();
+            let mut image = BytesImage::new(snapshot.clone());
+            let _ = image.read();
+            let (mut again, mut read) = (image.again(), Vec::new());
+            while let Some(bytes) = again.read().unwrap() {
+                assert!((1..=READ_BYTES).contains(&bytes.len()));
+                read.extend_from_slice(&bytes);
+            }
+            assert_eq!(read, snapshot);
+        }
     }
 }

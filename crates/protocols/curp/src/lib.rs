@@ -22,6 +22,7 @@
 //! | what is replicated | [`execute`] |
 //! | how keys move to another group | [`slots`] |
 //! | what a log is made of | [`log`] |
+//! | how bytes are written down | [`bytes`] |
 //! | how a client completes an operation | [`client`] |
 //! | what the master answers at once | [`master`] |
 //! | what runs once | [`rifl`] |
@@ -39,6 +40,7 @@
 #![forbid(unsafe_code)]
 
 pub mod backup;
+pub mod bytes;
 pub mod carrier;
 pub mod client;
 pub mod coordinator;

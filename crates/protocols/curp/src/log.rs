@@ -26,8 +26,10 @@ pub enum Change {
         /// The client asks again for nothing before this.
         ack: u64,
         /// What it was told.
+        #[serde(with = "crate::bytes")]
         answer: Vec<u8>,
         /// What changed.
+        #[serde(with = "crate::bytes")]
         effects: Vec<u8>,
         /// The hashes of the keys that it touched.
         touched: Vec<u64>,

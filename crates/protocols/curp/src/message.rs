@@ -65,6 +65,7 @@ pub enum CurpMessage {
         /// When and with which luck.
         stamp: Stamp,
         /// What.
+        #[serde(with = "crate::bytes")]
         command: Vec<u8>,
         /// Whether it is recorded at no witness, and so has to be synced.
         sync: bool,
@@ -76,6 +77,7 @@ pub enum CurpMessage {
         /// Which.
         rpc: RpcId,
         /// What the machine answered.
+        #[serde(with = "crate::bytes")]
         answer: Vec<u8>,
         /// Whether all backups have it.
         synced: bool,

@@ -28,6 +28,7 @@ pub struct Recorded {
     /// When and with which luck, in [`crate::ids::Stamp`]'s order.
     pub stamp: (u64, u64),
     /// What.
+    #[serde(with = "crate::bytes")]
     pub command: Vec<u8>,
 }
 

@@ -126,6 +126,7 @@ pub struct RecordedRequest {
     /// When and with which luck.
     pub stamp: Stamp,
     /// What.
+    #[serde(with = "crate::bytes")]
     pub command: Vec<u8>,
 }
 

@@ -40,11 +40,12 @@ pub fn run(
         Role::Server => {
             let settings = settings(file, seed, true);
             let client = client_of(file, id);
-            // It is asked what this cluster has.
-            let front = front(file, node.redis, client, false)?;
             let (journal, disk) = journal(data, life)?;
-            let mut runtime = Runtime::new(settings, listener, front).map_err(node::other)?;
             let server = core(options, id, life, 0, disk)?;
+            // It is asked what this cluster has. Not before its journal is read: Redis clients would connect and
+            // then wait for that, where they can try another server.
+            let front = front(file, node.redis, client, false)?;
+            let mut runtime = Runtime::new(settings, listener, front).map_err(node::other)?;
             runtime
                 .add_with_journal(
                     node.place(),

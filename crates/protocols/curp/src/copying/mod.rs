@@ -75,5 +75,6 @@ pub struct Piece {
     /// acknowledged before that view.
     pub is_complete: bool,
     /// At most [`PIECE_BYTES_MAX`].
+    #[serde(with = "crate::bytes")]
     pub bytes: Vec<u8>,
 }

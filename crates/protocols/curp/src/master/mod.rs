@@ -43,6 +43,13 @@ use crate::wire::GcEntry;
 
 /// Ticks without an answer after which a backup is sent something again.
 const PATIENCE_TICKS: u32 = 3;
+/// How often that is doubled for a backup that does not answer: nothing is lost on the way to it, so most often
+/// it has not got to it yet.
+const RESENDS_DOUBLED: u32 = 6;
+/// And for a server that gets a copy, or follows.
+const COPIES_DOUBLED: u32 = 10;
+/// Ticks after which witnesses are asked for their records again at the latest.
+const FREEZE_TICKS_MAX: u32 = 64;
 /// Entries of one message to a backup.
 const ENTRIES_A_MESSAGE: usize = 256;
 
@@ -83,6 +90,8 @@ pub struct Master<E> {
     /// The epoch that it became master in. That of `config` may grow beyond it.
     pub(crate) elected: Epoch,
     pub(crate) phase: Phase,
+    /// Ticks in [`Phase::Freezing`].
+    freezing_ticks: u32,
     pub(crate) state: E,
     pub(crate) rifl: Rifl,
     /// The completion records at `synced`, of a machine with a store of its own.
@@ -153,6 +162,7 @@ impl<E: Execute> Master<E> {
             elected: config.view.epoch,
             config,
             phase,
+            freezing_ticks: 0,
             settled: if state.has_store() {
                 rifl.clone()
             } else {

@@ -46,7 +46,8 @@ pub(crate) struct Peer {
     pub(super) sent: Position,
     pub(super) in_flight: bool,
     pub(super) ticks: u32,
-    /// Messages since it last answered that are waited for ever longer.
+    /// Messages since it last answered that are waited for ever longer: pieces of a copy, and entries that were
+    /// sent again or go to a spare.
     pub(super) unanswered: u32,
     /// Whether the last message to it ended with the end of the log.
     pub(super) sent_all: bool,

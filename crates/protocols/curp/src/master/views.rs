@@ -1,6 +1,8 @@
 //! From one view to the next: recovery, reconfiguration, opening, and what is sent again meanwhile.
 
-use super::{Master, PATIENCE_TICKS, Peer, Phase};
+use super::{
+    COPIES_DOUBLED, FREEZE_TICKS_MAX, Master, PATIENCE_TICKS, Peer, Phase, RESENDS_DOUBLED,
+};
 use crate::execute::Execute;
 use crate::garbage::GcLink;
 use crate::ids::{Config, Member, View};
@@ -163,8 +165,13 @@ impl<E: Execute> Master<E> {
     /// Looks after what should have been answered.
     pub(crate) fn tick(&mut self, out: &mut impl Outbox) {
         if let Phase::Freezing { old } = &self.phase {
-            for witness in &old.witnesses {
-                out.send(witness.node, CurpMessage::Freeze(old.view));
+            // A witness answers with all of its records: more and more seldom.
+            self.freezing_ticks += 1;
+            let ticks = self.freezing_ticks;
+            if ticks.is_power_of_two() || ticks.is_multiple_of(FREEZE_TICKS_MAX) {
+                for witness in &old.witnesses {
+                    out.send(witness.node, CurpMessage::Freeze(old.view));
+                }
             }
             for index in 0..self.peers.len() {
                 if self.peers[index].progress == Progress::Probe {
@@ -182,9 +189,21 @@ impl<E: Execute> Master<E> {
             }
             peer.ticks += 1;
             let lacks = !peer.has_log() || peer.acked < last || peer.told < synced;
-            // Everything takes its time: each further copy of it is waited for twice as long.
-            let patience = PATIENCE_TICKS << peer.unanswered.min(10);
+            // Each further message without an answer is waited for twice as long: a server that is only slow,
+            // as with some large entries, would be sent them faster than it can take them.
+            let doubled = if peer.has_log() && !peer.follows() {
+                RESENDS_DOUBLED
+            } else {
+                COPIES_DOUBLED
+            };
+            let patience = PATIENCE_TICKS << peer.unanswered.min(doubled);
             if lacks && (!peer.in_flight || peer.ticks > patience) {
+                assert!(
+                    peer.acked <= last || !peer.has_log(),
+                    "no backup has more than its master"
+                );
+                let is_resent = peer.in_flight && peer.has_log() && !peer.follows();
+                peer.unanswered += u32::from(is_resent);
                 peer.sent = peer.acked;
                 self.push(index, out);
             }

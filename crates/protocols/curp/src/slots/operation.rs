@@ -43,6 +43,7 @@ impl PieceLimits {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
     /// The machine's own.
+    #[serde(with = "crate::bytes")]
     pub bytes: Vec<u8>,
     /// The key up to which all are in this piece or those before; nothing when it is the last one.
     pub next: Option<Vec<u8>>,

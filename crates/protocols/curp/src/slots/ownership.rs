@@ -95,14 +95,6 @@ impl Ownership {
         !leaves && number(self.left.as_ref()) >= migration.number
     }
 
-    /// Whether a migration to here is over, or can never begin.
-    #[must_use]
-    pub fn has_arrived(&self, migration: &Migration) -> bool {
-        let arriving = self.arriving.as_ref();
-        let arrives = arriving.is_some_and(|arriving| arriving.migration == *migration);
-        !arrives && number(self.arrived.as_ref()) >= migration.number
-    }
-
     /// The largest number of a migration that it has taken part in.
     #[must_use]
     pub fn last_number(&self) -> u64 {
