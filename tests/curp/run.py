@@ -9,6 +9,7 @@ proxy and to its servers.
 | `failures` | each role dies or stands still under load; a spare that followed the log takes a place |
 | `all_stop` | all processes end and come back |
 | `roles` | processes that start alone, a new witness, hostile bytes |
+| `scripts` | scripts in Lua |
 | `slots` | hash slots that move to another cluster and back |
 | `data_plane` | witnesses in XDP |
 
@@ -26,6 +27,7 @@ import round_trips  # noqa: E402, F401
 import failures  # noqa: E402, F401
 import roles  # noqa: E402, F401
 import all_stop  # noqa: E402, F401
+import scripts  # noqa: E402, F401
 import slots  # noqa: E402, F401
 import data_plane  # noqa: E402, F401
 

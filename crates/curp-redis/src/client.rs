@@ -7,10 +7,10 @@ use manxdb_curp_client::{CallError, Client, ClientCounts, Cluster, ConnectError}
 use manxdb_redis::Command;
 use manxdb_redis::resp::Protocol;
 use manxdb_redis::server::table;
-use manxdb_redis::spec::{Flags, Run};
+use manxdb_redis::spec::Flags;
 
 use crate::command::ReplicatedCommand;
-use crate::machine::{RedisMachine, told};
+use crate::machine::{RedisMachine, is_replicated, told};
 
 /// Arrays within arrays that an answer may have.
 const DEPTH_MAX: usize = 32;
@@ -105,7 +105,7 @@ impl RedisClient {
             Err(error) => return refused(error.to_string()),
         };
         let name = spec.name.to_uppercase();
-        if !matches!(spec.run, Run::Data(_)) || spec.name == "watch" {
+        if !is_replicated(&command) || spec.name == "watch" {
             return refused(format!(
                 "{name} is of a connection, which this client has none of"
             ));

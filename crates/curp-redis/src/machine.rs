@@ -9,6 +9,7 @@
 //! a command is recorded nowhere, and synced before it is answered.
 
 mod moving;
+mod scripts;
 
 use std::collections::BTreeMap;
 
@@ -18,12 +19,15 @@ use manxdb_curp::slots::Slotted;
 use manxdb_curp::{Declared, Execute, Executed};
 use manxdb_redis::keyspace::{LoadedRow, rows};
 use manxdb_redis::resp::Reply;
+use manxdb_redis::server::scripting::{ScriptCommand, ScriptRunner};
 use manxdb_redis::server::table;
 use manxdb_redis::server::timeout_reply;
 use manxdb_redis::spec::{Flags, Run};
 use manxdb_redis::{Command, Effects, Keyspace, RowWrite};
 
 use crate::command::ReplicatedCommand;
+
+use self::scripts::Scripts;
 
 pub(crate) use self::moving::slots_of;
 pub use self::moving::told;
@@ -55,6 +59,8 @@ pub struct RedisKeys {
     keyspace: Option<Keyspace>,
     /// What the last command changed, in `keyspace` alone so far.
     pending: Option<(Vec<u8>, Vec<RowWrite>)>,
+    /// Executes scripts, once one has come.
+    runner: Option<Box<ScriptRunner>>,
 }
 
 impl Clone for RedisKeys {
@@ -64,6 +70,7 @@ impl Clone for RedisKeys {
             bytes: self.bytes,
             keyspace: None,
             pending: None,
+            runner: None,
         }
     }
 }
@@ -94,6 +101,47 @@ impl RedisKeys {
         }
         let rows = &self.rows;
         self.keyspace.get_or_insert_with(|| load(rows))
+    }
+
+    /// Executes commands together: their replies, what they wrote, and whether nothing of it may happen.
+    fn run_all<'a>(
+        &mut self,
+        replicated: &'a ReplicatedCommand,
+        stamp: Stamp,
+        executed: &mut Executed,
+    ) -> (Vec<(&'a Command, Reply)>, Effects, bool) {
+        let (mut effects, mut is_void) = (Effects::default(), false);
+        let mut replies = Vec::with_capacity(replicated.commands.len());
+        self.keyspace();
+        let mut scripts = Scripts {
+            rows: &self.rows,
+            runner: &mut self.runner,
+            written: BTreeMap::new(),
+            is_flushed: false,
+        };
+        for command in &replicated.commands {
+            let Some(keyspace) = &mut self.keyspace else {
+                break; // it was just made
+            };
+            let reply = if let Some(asked) = ScriptCommand::of(command) {
+                let ran = scripts.execute(keyspace, replicated.db, (asked, command), at(stamp));
+                effects.append(ran.effects);
+                executed.touched.extend(ran.touched);
+                executed.touches_all |= ran.touches_all;
+                is_void |= ran.is_void;
+                ran.reply
+            } else {
+                let (reply, written) = run(keyspace, usize::from(replicated.db), command, stamp);
+                effects.append(written);
+                reply
+            };
+            executed.touched.extend(keys_of(replicated.db, command));
+            // SORT reads keys that only the elements name.
+            executed.touches_all |=
+                has_any(command, &[Flags::ALL_KEYS]) || manxdb_redis::reads_beside(command);
+            replies.push((command, reply));
+        }
+        (replies, effects, is_void)
     }
 
     /// The effects of what the objects have already, and the rows not yet.
@@ -223,6 +271,13 @@ fn at(stamp: Stamp) -> manxdb_redis::Stamp {
     }
 }
 
+/// Whether a command is one of this machine's.
+pub(crate) fn is_replicated(command: &Command) -> bool {
+    let spec = table::admit(command).ok();
+    let is_data = spec.is_some_and(|spec| matches!(spec.run, Run::Data(_)));
+    is_data || spec.is_some() && ScriptCommand::of(command).is_some()
+}
+
 fn run(keyspace: &mut Keyspace, db: usize, command: &Command, stamp: Stamp) -> (Reply, Effects) {
     manxdb_redis::execute(keyspace, db, command, at(stamp))
 }
@@ -231,18 +286,17 @@ impl Execute for RedisKeys {
     fn declare(command: &[u8]) -> Option<Declared> {
         let replicated = ReplicatedCommand::decode(command)?;
         let commands = &replicated.commands;
-        let admitted = |command: &Command| {
-            let spec = table::admit(command).ok();
-            spec.is_some_and(|spec| matches!(spec.run, Run::Data(_)))
-        };
-        if !commands.iter().all(admitted) {
+        if !commands.iter().all(is_replicated) {
             return None;
         }
         let is_recorded = !commands.iter().any(|command| has_any(command, &UNRECORDED));
         let keys = commands
             .iter()
             .flat_map(|command| keys_of(replicated.db, command));
-        let reads = |command: &Command| has_any(command, &[Flags::READONLY]);
+        let reads = |command: &Command| match ScriptCommand::of(command) {
+            Some(script) => script.reads_only(command),
+            None => has_any(command, &[Flags::READONLY]),
+        };
         Some(Declared {
             keys: if is_recorded {
                 keys.collect()
@@ -257,20 +311,8 @@ impl Execute for RedisKeys {
         let Some(replicated) = ReplicatedCommand::decode(command) else {
             return Executed::default();
         };
-        let db = usize::from(replicated.db);
         let mut executed = Executed::default();
-        let mut effects = Effects::default();
-        let mut replies = Vec::with_capacity(replicated.commands.len());
-        let keyspace = self.keyspace();
-        for command in &replicated.commands {
-            let (reply, written) = run(keyspace, db, command, stamp);
-            effects.append(written);
-            executed.touched.extend(keys_of(replicated.db, command));
-            // SORT reads keys that only the elements name.
-            executed.touches_all |=
-                has_any(command, &[Flags::ALL_KEYS]) || manxdb_redis::reads_beside(command);
-            replies.push((command, reply));
-        }
+        let (mut replies, effects, is_void) = self.run_all(&replicated, stamp, &mut executed);
         // Written keys that the table does not name are told, and so found undeclared.
         let written = effects.touched();
         let written = written.filter_map(|(db, key)| Some(full_key(u8::try_from(db).ok()?, key)));
@@ -289,13 +331,21 @@ impl Execute for RedisKeys {
         };
         reply.encode(replicated.protocol, &mut executed.answer);
         executed.effects = self.hold(effects);
+        if is_void {
+            // The objects have what does not happen: they are made again of the rows.
+            executed.effects.clear();
+        }
         executed
     }
 
     fn refuses(&self, command: &[u8], executed: Option<&Executed>) -> Option<Vec<u8>> {
         let replicated = ReplicatedCommand::decode(command)?;
         let mut commands = replicated.commands.iter();
-        let grows = commands.any(|command| has_any(command, &[Flags::DENYOOM]));
+        let grows = commands.any(|command| match ScriptCommand::of(command) {
+            Some(ScriptCommand::Flush) => false,
+            Some(script) => !script.reads_only(command),
+            None => has_any(command, &[Flags::DENYOOM]),
+        });
         let sizes = executed.map(|executed| (executed.effects.len(), executed.answer.len()));
         let why = too_large(self.bytes, grows, sizes)?;
         let mut answer = Vec::new();
@@ -347,6 +397,7 @@ impl Execute for RedisKeys {
             bytes: 0,
             keyspace: None,
             pending: None,
+            runner: None,
         }
     }
 }

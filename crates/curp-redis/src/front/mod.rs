@@ -33,6 +33,7 @@ use manxdb_curp_client::calls::SHOW_EVERY;
 use manxdb_curp_client::{Calls, ClientMeter};
 use manxdb_net::{Driver, Outside};
 use manxdb_redis::resp::Reply;
+use manxdb_redis::server::scripting::ScriptCommand;
 use manxdb_redis::server::{ClientId, DataCall, Forward, Server, Settings};
 use manxdb_redis::{Command, Keyspace, Stamp};
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -209,7 +210,7 @@ impl Front {
                     connection.answer(self.encode(id, &reply));
                     return true;
                 }
-                let footprint = footprint(&replicated);
+                let footprint = footprint(&data, &replicated);
                 if connection.is_blocked(&footprint) {
                     let parked = connection.parked.replace((data, replicated, footprint));
                     assert!(parked.is_none(), "one command waits for those before it");
@@ -277,8 +278,12 @@ impl Front {
     }
 }
 
-/// What a command may touch, as the machine that runs it sees it.
-fn footprint(replicated: &[u8]) -> Footprint {
+/// What a command may touch, as the machine that runs it sees it. A script may touch more than it declares.
+fn footprint(data: &DataCall, replicated: &[u8]) -> Footprint {
+    let mut commands = data.commands.iter();
+    if commands.any(|command| ScriptCommand::of(command).is_some()) {
+        return Footprint::Everything;
+    }
     match RedisMachine::declare(replicated) {
         Some(declared) if !declared.keys.is_empty() => {
             Footprint::Keys(declared.keys.into_iter().collect())

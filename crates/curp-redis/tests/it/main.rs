@@ -8,3 +8,4 @@
 mod client;
 mod machine;
 mod moving;
+mod scripts;

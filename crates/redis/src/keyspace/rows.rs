@@ -7,6 +7,7 @@
 //! garbage    R g ‖ a prefix of keys                                         → nothing
 //! reserved   R n                                                            → generation u64
 //! library    R f ‖ name                                                     → the code of its functions
+//! script     R s ‖ SHA-1 in hexadecimal digits                              → number u64 ‖ text
 //! ```
 //!
 //! Numbers are big-endian. A head is a format byte (1 or 2), a byte of the type with flags (0x10: an
@@ -37,6 +38,7 @@ const EPOCH: u8 = b'd';
 const GARBAGE: u8 = b'g';
 const RESERVED: u8 = b'n';
 const LIBRARY: u8 = b'f';
+const SCRIPT: u8 = b's';
 
 const FORMAT: u8 = 1;
 const FORMAT_OF_EXPIRIES: u8 = 2;
@@ -81,6 +83,12 @@ pub fn garbage_prefix() -> [u8; 2] {
 #[must_use]
 pub fn library_prefix() -> [u8; 2] {
     [SPACE, LIBRARY]
+}
+
+/// What the keys of all scripts' rows begin with. Only replicated machines keep scripts.
+#[must_use]
+pub fn script_prefix() -> [u8; 2] {
+    [SPACE, SCRIPT]
 }
 
 /// The row of a library of functions, or its removal.

@@ -26,6 +26,11 @@ impl Scripts {
         self.interpreter.take().map_or_else(Interpreter::new, Ok)
     }
 
+    /// Whether there is a state that the next script runs in: the last one has not spoilt it.
+    pub(crate) fn has_interpreter(&self) -> bool {
+        self.interpreter.is_some()
+    }
+
     pub(crate) fn give_back(&mut self, interpreter: Interpreter) {
         assert!(
             self.interpreter.is_none(),

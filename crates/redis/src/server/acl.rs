@@ -278,6 +278,13 @@ impl Users {
         user.needs_no_password || same.count() > 0
     }
 
+    /// Whether the user `name` may do everything.
+    pub fn may_all(&self, name: &str) -> bool {
+        self.by_name
+            .get(name)
+            .is_some_and(|user| user.root.may_all())
+    }
+
     /// What of `command` the user `name` may not.
     pub fn denial(&self, name: &str, spec: &CommandSpec, command: &Command) -> Option<Denied> {
         let Some(user) = self.by_name.get(name) else {

@@ -2,6 +2,7 @@
 //! where the data is.
 
 use super::client::ClientId;
+use super::scripting::ScriptCommand;
 use super::state::Server;
 use super::table;
 use super::waiting::timeout_reply;
@@ -10,6 +11,10 @@ use crate::error::CommandError;
 use crate::lists::blocking::timeout_millis;
 use crate::resp::{Protocol, Reply};
 use crate::spec::{CommandSpec, Flags, Group, Run};
+
+/// What a user is told who may not do everything.
+const NO_SCRIPTS: &str = "NOPERM scripts of a replicated server are for users who may do everything, as what their \
+                          commands touch is not held against a user's rules";
 
 /// What is to be done with a command of a connection.
 #[derive(Debug)]
@@ -72,16 +77,24 @@ impl Server {
         if spec.name == "exec" {
             return self.forward_transaction(id);
         }
-        if spec.group == Group::Scripting {
+        let is_script = ScriptCommand::of(command).is_some();
+        if spec.group == Group::Scripting && !is_script {
             // It would run here, where the data is not.
-            let name = spec.name.to_uppercase();
+            let name = table::full_name(spec, command).to_uppercase();
             return refused(format!(
-                "ERR {name} is not supported by a replicated server"
+                "ERR {} is not supported by a replicated server",
+                name.replace('|', " ")
             ));
         }
-        if !matches!(spec.run, Run::Data(_)) {
+        if !is_script && !matches!(spec.run, Run::Data(_)) {
             return Forward::Here;
         }
+        if is_script && !self.may_run_scripts(id) {
+            return refused(NO_SCRIPTS.to_owned());
+        }
+        let Some(client) = self.clients.get_mut(&id) else {
+            return Forward::Here;
+        };
         client.last_command = table::full_name(spec, command);
         let waits_millis = if spec.flags.has(Flags::BLOCKING) {
             let at = match spec.name {
@@ -111,7 +124,8 @@ impl Server {
         let commands = open.map_or(Vec::new(), |open| open.queue);
         let is_data = |command: &Command| {
             let spec = table::find(command.name());
-            spec.is_some_and(|spec| matches!(spec.run, Run::Data(_)))
+            let is_data = spec.is_some_and(|spec| matches!(spec.run, Run::Data(_)));
+            is_data || ScriptCommand::of(command).is_some()
         };
         if let Some(other) = commands.iter().find(|command| !is_data(command)) {
             let name = String::from_utf8_lossy(other.name()).to_uppercase();
@@ -120,7 +134,24 @@ impl Server {
                  transaction."
             ));
         }
+        let has_script = commands
+            .iter()
+            .any(|command| ScriptCommand::of(command).is_some());
+        if has_script && !self.may_run_scripts(id) {
+            return refused(format!(
+                "EXECABORT Transaction discarded because of: {NO_SCRIPTS}"
+            ));
+        }
         self.data_call(id, commands, true, None)
+    }
+
+    /// Whether a connection's user may do everything: where a script's commands run, users are not known.
+    fn may_run_scripts(&self, id: ClientId) -> bool {
+        let user = self
+            .clients
+            .get(&id)
+            .and_then(|client| client.user.as_deref());
+        user.is_some_and(|user| self.users.may_all(user))
     }
 
     fn data_call(
@@ -218,10 +249,18 @@ mod tests {
         assert!(front.ask(&["SUBSCRIBE", "a"]).unwrap().is_error());
         for script in [
             &["EVAL", "return redis.call('SET', KEYS[1], 1)", "1", "a"][..],
-            &["EVAL", "return 1", "0"],
+            &["EVALSHA", "abc", "0"],
             &["SCRIPT", "LOAD", "return 1"],
-            &["FCALL", "f", "0"],
+            &["SCRIPT", "FLUSH", "ASYNC"],
         ] {
+            let call = front.ask(script).unwrap_err();
+            assert_eq!(
+                (call.commands.len(), call.waits_millis),
+                (1, None),
+                "{script:?}"
+            );
+        }
+        for script in [&["FCALL", "f", "0"][..], &["SCRIPT", "KILL"]] {
             assert!(front.ask(script).unwrap().is_error(), "{script:?}");
         }
         assert!(front.ask(&["CLIENT", "PAUSE", "1"]).unwrap().is_error());
@@ -231,6 +270,20 @@ mod tests {
         let call = front.ask(&["BLPOP", "l", "0.5"]).unwrap_err();
         assert_eq!(call.waits_millis, Some(500));
         assert_eq!(call.timeout_reply(), Reply::NullArray);
+    }
+
+    #[test]
+    fn scripts_are_for_users_who_may_do_everything() {
+        let mut front = Front::new();
+        let rules = ["ACL", "SETUSER", "some", "on", "nopass", "~a*", "+@all"];
+        assert_eq!(front.ask(&rules).unwrap(), Reply::OK);
+        assert!(front.ask(&["AUTH", "some", "x"]).is_ok());
+        assert!(front.ask(&["SET", "a", "1"]).is_err(), "it is asked for");
+        let eval = ["EVAL", "return redis.call('GET', 'b')", "0"];
+        assert!(front.ask(&eval).unwrap().is_error());
+        front.ask(&["MULTI"]).unwrap();
+        front.ask(&eval).unwrap();
+        assert!(front.ask(&["EXEC"]).unwrap().is_error());
     }
 
     #[test]
@@ -250,7 +303,10 @@ mod tests {
         );
         front.ask(&["MULTI"]).unwrap();
         front.ask(&["EVAL", "return 1", "0"]).unwrap();
-        assert!(front.ask(&["EXEC"]).unwrap().is_error(), "nor a script");
+        assert_eq!(front.ask(&["EXEC"]).unwrap_err().commands.len(), 1);
+        front.ask(&["MULTI"]).unwrap();
+        front.ask(&["FCALL", "f", "0"]).unwrap();
+        assert!(front.ask(&["EXEC"]).unwrap().is_error(), "nor a function");
         front.ask(&["MULTI"]).unwrap();
         assert!(front.ask(&["NOPE"]).unwrap().is_error());
         assert!(front.ask(&["EXEC"]).unwrap().is_error(), "it was broken");

@@ -12,7 +12,7 @@ use super::events::Ended;
 use super::latency::Latency;
 use super::numbers::Outside;
 use super::pause::Pause;
-use super::scripting::{NoHost, RunningScript, ScriptHost};
+use super::scripting::{NoHost, RunningScript, ScriptHost, Traced};
 use super::slowlog::SlowLog;
 use super::statistics::{Ran, Statistics};
 use super::table;
@@ -52,6 +52,8 @@ pub struct Server {
     pub(crate) scripts: Scripts,
     /// The script that runs now.
     pub(crate) running: Option<RunningScript>,
+    /// What it touches, where that matters.
+    pub(crate) traced: Option<Traced>,
     outbox: Vec<(ClientId, Reply)>,
     loads: Vec<Load>,
     next_id: u64,
@@ -91,6 +93,7 @@ impl Server {
             closing: Vec::new(),
             scripts: Scripts::default(),
             running: None,
+            traced: None,
             outbox: Vec::new(),
             loads: Vec::new(),
             next_id: 1,

@@ -10,15 +10,19 @@
 //! | `commands` | EVAL, EVALSHA, SCRIPT |
 //! | `function_commands` | FUNCTION, FCALL |
 //! | `running` | a script's commands, and whether it may go on |
+//! | `alone` | scripts on a keyspace that is replicated |
 //! | `kill` | SCRIPT KILL, and what scripts have logged |
 //! | `host` | what is asked of the process |
 
+mod alone;
 mod commands;
 mod function_commands;
 mod host;
 mod kill;
 mod running;
 
+pub(super) use alone::Traced;
+pub use alone::{ScriptCommand, ScriptRun, ScriptRunner, compile};
 pub(super) use function_commands::stats;
 pub use host::{NoHost, ScriptFate, ScriptHost};
 pub(super) use running::RunningScript;

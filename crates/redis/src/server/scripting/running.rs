@@ -275,6 +275,13 @@ impl Run<'_, '_> {
             self.server.log_denied(id, spec, &command, stamp);
             return Err(refused);
         }
+        let db = self.server.database(self.caller.id).map_or(0, |(_, db)| db);
+        if let Some(traced) = &mut self.server.traced {
+            traced.call(db, spec, &command)?;
+            if traced.is_endless() {
+                return Err(CommandError::text("ERR too many commands"));
+            }
+        }
         self.make_ready(spec, &command)?;
         if spec.flags.has(Flags::WRITE)
             && let Some(running) = &mut self.server.running
