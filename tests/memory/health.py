@@ -1,14 +1,17 @@
 """What /readyz and /healthz say when memory servers are lost: one line with what is lost, and what to do."""
 
 import threading
+import time
 
 from common import connect, contains, run
-from harness.checks import check, expect
+from harness.checks import check, error_number, expect, expect_error
 from harness.memory import Rack
-from harness.pool import wait_for
+from harness.pool import PATIENCE, wait_for
 
-# Beside the first try to reach a lost server, one that a session makes.
-SELECTS = 2
+# As many as the server has clients in its memory, and more that wait for one of these.
+SELECTS = 6
+# Longer than elsewhere: who waits for losses to be made up for waits for eight leases.
+LONG_LEASE_SECONDS = 5
 
 
 def with_rows(rack):
@@ -34,29 +37,37 @@ def await_line(server, status, *words):
     return line
 
 
-def try_to_read(server):
-    """A statement that may take long; it goes on without whoever asked."""
-    def ask():
-        try:
-            run(connect(server), "SELECT * FROM shop.item")
-        except Exception as error:  # it fails, or the server is ended under it
-            print(f"    {error}", flush=True)
+class Reader(threading.Thread):
+    """A statement that only reads, and what comes of it."""
 
-    thread = threading.Thread(target=ask, daemon=True)
-    thread.start()
-    return thread
+    def __init__(self, link):
+        super().__init__(daemon=True)
+        self.link, self.error, self.seconds = link, None, None
+        self.start()
+
+    def run(self):
+        began = time.monotonic()
+        try:
+            run(self.link, "SELECT * FROM shop.item")
+        except Exception as error:  # whichever it is, it is looked at
+            self.error = error
+        self.seconds = time.monotonic() - began
 
 
 @check
-def the_loss_of_too_many_memory_servers_is_told_while_statements_wait():
-    with Rack(servers=4, flags={"--replicas": 3}) as rack:
+def the_loss_of_too_many_memory_servers_is_told_and_statements_are_refused_by_it():
+    with Rack(servers=4, flags={"--replicas": 3, "--lease-ms": LONG_LEASE_SECONDS * 1000}) as rack:
         server = with_rows(rack)
+        links = [connect(server, "shop") for _ in range(SELECTS)]
+        writer = connect(server, "shop")
+        run(writer, "BEGIN")
+        run(writer, "INSERT INTO item VALUES (2)")
         # At once: of two that are lost one after the other nothing is lost.
         for memory in rack.memory[:2]:
             memory.process.kill()
         for memory in rack.memory[:2]:
             memory.end()
-        waiting = [try_to_read(server) for _ in range(SELECTS)]
+        waiting = [Reader(link) for link in links]
         line = await_line(server, 503, "statements are not served", "memory servers 0 and 1 of 4 are lost")
         contains(line, "end all memory servers")
         still = [thread for thread in waiting if thread.is_alive()]
@@ -64,6 +75,23 @@ def the_loss_of_too_many_memory_servers_is_told_while_statements_wait():
         # It is told before the first statement has failed: that is what the page is for.
         if not still:
             raise AssertionError("the page knew it no sooner than the statements")
+        for reader in waiting:
+            reader.join(PATIENCE)
+        longest = max(reader.seconds for reader in waiting)
+        print(f"    statements were refused after {longest:.1f} s; a lease is {LONG_LEASE_SECONDS} s", flush=True)
+        if longest > 5 * LONG_LEASE_SECONDS:
+            raise AssertionError(f"a statement waited for {longest:.1f} s")
+        # They say what is lost, and not that they may have written.
+        lost = "memory servers 0 and 1 of 4 are lost"
+        for error in [*(reader.error for reader in waiting), expect_error(1030, run, links[0], "SELECT 1 FROM item")]:
+            expect(error_number(error), 1030, str(error))
+            contains(str(error), lost)
+        for sql in ("INSERT INTO item VALUES (3)", "CREATE TABLE other (id INT)"):
+            contains(str(expect_error(1030, run, links[1], sql)), lost)
+        contains(str(expect_error(1030, run, writer, "COMMIT")), lost)
+        began = time.monotonic()
+        expect(server.stop(), 0, server.log_tail())
+        print(f"    the server ended after {time.monotonic() - began:.1f} s", flush=True)
 
 
 @check

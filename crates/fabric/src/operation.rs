@@ -170,6 +170,7 @@ impl Operation {
             _ => false,
         }
     }
+
     /// Where it works, and on how many bytes; the word of a [`Operation::WriteThenSet`] apart.
     fn span(&self) -> (Address, u64) {
         match self {
@@ -222,12 +223,24 @@ mod tests {
 
     const REGISTERED: u64 = 4096;
 
+    fn at(server: u16, offset: u64) -> Address {
+        let server = ServerId(server);
+        Address { server, offset }
+    }
+
     fn read(offset: u64, bytes: u64) -> Result<(), Misuse> {
-        let at = Address {
-            server: ServerId(3),
-            offset,
-        };
+        let at = at(3, offset);
         Operation::Read { at, bytes }.check(REGISTERED)
+    }
+
+    /// Eight bytes, then a word.
+    fn ordered(at: Address, word_at: u64) -> Operation {
+        Operation::WriteThenSet {
+            at,
+            bytes: vec![1; 8],
+            word_at,
+            word: 5,
+        }
     }
 
     #[test]
@@ -248,16 +261,6 @@ mod tests {
 
     #[test]
     fn what_is_moved_keeps_its_word_beside_its_bytes() {
-        let at = |server, offset| Address {
-            server: ServerId(server),
-            offset,
-        };
-        let ordered = |at: Address, word_at| Operation::WriteThenSet {
-            at,
-            bytes: vec![1; 8],
-            word_at,
-            word: 5,
-        };
         let moved = ordered(at(1, 72), 64).moved(at(2, 1032));
         assert_eq!(moved, ordered(at(2, 1032), 1024));
         assert_eq!((moved.at(), moved.server()), (at(2, 1032), ServerId(2)));
@@ -266,39 +269,22 @@ mod tests {
     #[test]
     #[should_panic(expected = "as far from the next word")]
     fn an_operation_is_not_moved_into_the_middle_of_a_word() {
-        let at = |offset| Address {
-            server: ServerId(0),
-            offset,
-        };
         let read = Operation::Read {
-            at: at(8),
+            at: at(0, 8),
             bytes: 8,
         };
-        let _ = read.moved(at(20));
+        let _ = read.moved(at(0, 20));
     }
 
     #[test]
     #[should_panic(expected = "lies in the replica that has its bytes")]
     fn an_ordered_write_is_not_moved_to_where_its_word_has_no_place() {
-        let at = |offset| Address {
-            server: ServerId(0),
-            offset,
-        };
-        let ordered = Operation::WriteThenSet {
-            at: at(72),
-            bytes: vec![1; 8],
-            word_at: 64,
-            word: 5,
-        };
-        let _ = ordered.moved(at(0));
+        let _ = ordered(at(0, 72), 64).moved(at(0, 0));
     }
 
     #[test]
     fn an_outcome_answers_operations_of_its_kind_and_length_alone() {
-        let at = Address {
-            server: ServerId(3),
-            offset: 8,
-        };
+        let at = at(3, 8);
         let read = Operation::Read { at, bytes: 16 };
         assert!(read.is_answered_by(&OperationOutcome::Read(vec![0; 16])));
         assert!(!read.is_answered_by(&OperationOutcome::Read(vec![0; 8])));
@@ -312,17 +298,9 @@ mod tests {
 
     #[test]
     fn the_word_of_an_ordered_write_is_checked_too() {
-        let ordered = |word_at| Operation::WriteThenSet {
-            at: Address {
-                server: ServerId(0),
-                offset: 64,
-            },
-            bytes: vec![0; 64],
-            word_at,
-            word: 1,
-        };
-        assert_eq!(ordered(0).check(REGISTERED), Ok(()));
-        assert!(ordered(REGISTERED).check(REGISTERED).is_err());
-        assert!(ordered(1).check(REGISTERED).is_err());
+        let check = |word_at| ordered(at(0, 64), word_at).check(REGISTERED);
+        assert_eq!(check(0), Ok(()));
+        assert!(check(REGISTERED).is_err());
+        assert!(check(1).is_err());
     }
 }

@@ -15,6 +15,7 @@ use manxdb_fabric::{
 };
 use manxdb_rsi::{Carrier, Lease, Machine, Map, Once, ReplicatedOp, Step};
 
+use crate::availability::Availability;
 use crate::silence::Silence;
 
 /// Turns of waiting for one that was just met at work.
@@ -47,6 +48,8 @@ pub struct Driver<F> {
     /// A server that answers nothing for so long is given up.
     silence: Duration,
     waiting: Waiting,
+    /// Whether anything is to be asked of servers.
+    availability: Option<Arc<Availability>>,
 }
 
 /// The place of the thread whose operations are carried, which is to be kept.
@@ -88,6 +91,7 @@ impl<F: Fabric> Driver<F> {
             missing: BTreeMap::new(),
             silence: SILENCE,
             waiting: Waiting::default(),
+            availability: None,
         }
     }
 
@@ -123,6 +127,18 @@ impl<F: Fabric> Driver<F> {
             "an owner keeps its place by the map over which it acts, in one epoch"
         );
         self.map = Some(map);
+        self
+    }
+
+    /// The same where nothing is asked of servers while too many of them are lost: whatever is comes to a
+    /// fault at once. So nothing is waited for that nobody will do.
+    #[must_use]
+    pub(crate) fn heeding(mut self, availability: Arc<Availability>) -> Self {
+        assert!(
+            self.availability.is_none(),
+            "a way to a memory heeds what its process knows of that memory"
+        );
+        self.availability = Some(availability);
         self
     }
 
@@ -203,33 +219,33 @@ impl<F: Fabric> Driver<F> {
         }
     }
 
-    /// Carries a piece of work out that may wait for others for long; none: it is given up where it
-    /// waits.
+    /// Carries a piece of work out that may wait for others for long; none: it was given up where it
+    /// waited, because it may not any more.
     ///
     /// # Errors
     /// [`Misuse`].
-    pub fn run_until<W: Machine>(
+    pub fn run_while<W: Machine>(
         &mut self,
         work: W,
-        until: Instant,
+        may_wait: impl Fn() -> bool,
     ) -> Result<Option<W::Output>, Misuse> {
         match &self.map {
-            None => self.carry_until(work, until),
-            Some(map) => self.carry_until(ReplicatedOp::new(Arc::clone(map), work), until),
+            None => self.carry_while(work, may_wait),
+            Some(map) => self.carry_while(ReplicatedOp::new(Arc::clone(map), work), may_wait),
         }
     }
 
-    fn carry_until<W: Machine>(
+    fn carry_while<W: Machine>(
         &mut self,
         mut work: W,
-        until: Instant,
+        may_wait: impl Fn() -> bool,
     ) -> Result<Option<W::Output>, Misuse> {
         let mut outcomes = Vec::new();
         loop {
             let operations = match work.step(outcomes) {
                 Step::Done(output) => return Ok(Some(output)),
                 Step::Post(operations) => operations,
-                Step::Backoff(..) if Instant::now() >= until => return Ok(None),
+                Step::Backoff(..) if !may_wait() => return Ok(None),
                 Step::Backoff(operations, _) => {
                     thread::sleep(REST);
                     operations
@@ -256,6 +272,13 @@ impl<F: Fabric> Driver<F> {
     /// [`Misuse`].
     pub fn ask(&mut self, mut operations: Vec<Operation>) -> Result<Vec<OperationOutcome>, Misuse> {
         let count = operations.len();
+        if self
+            .availability
+            .as_ref()
+            .is_some_and(|one| one.is_refused())
+        {
+            return Ok(self.refuse(&operations));
+        }
         if let Some(beat) = self.place.as_mut().and_then(DurablePositions::beat) {
             operations.extend(beat);
         }
@@ -286,6 +309,21 @@ impl<F: Fabric> Driver<F> {
         self.fault = self.fault.or(fault);
         outcomes.truncate(count);
         Ok(outcomes)
+    }
+
+    /// Nothing of this is done.
+    fn refuse(&mut self, operations: &[Operation]) -> Vec<OperationOutcome> {
+        let gone =
+            |operation: &Operation| OperationOutcome::Failed(Fault::Gone(operation.server()));
+        let outcomes: Vec<_> = operations.iter().map(gone).collect();
+        // Who only keeps its place hears of it, too.
+        self.fault.get_or_insert(Fault::Gone(ServerId(0)));
+        assert_eq!(
+            outcomes.len(),
+            operations.len(),
+            "every operation has an outcome, also where none is carried out"
+        );
+        outcomes
     }
 
     /// Which of these are for servers that it does not reach, in order.
@@ -378,5 +416,36 @@ fn pause(times: u32) {
     }
     if times > 1 {
         thread::yield_now(); // whoever writes may wait for this processor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manxdb_fabric::Address;
+    use manxdb_fabric::shm::SharedMemory;
+
+    use super::*;
+    use crate::availability::LossDetector;
+
+    #[test]
+    fn who_heeds_that_too_many_servers_are_lost_asks_nothing_and_comes_to_a_fault() {
+        let availability = Arc::<Availability>::default();
+        let fabric = SharedMemory::default(); // of no server: whatever is asked of it is a misuse
+        let mut driver = Driver::new(fabric).heeding(Arc::clone(&availability));
+        let at = Address {
+            server: ServerId(3),
+            offset: 0,
+        };
+        let read = vec![Operation::Read { at, bytes: 8 }];
+        assert!(driver.ask(read.clone()).is_err());
+        assert_eq!(driver.fault(), None);
+        let lost = LossDetector::new(4, Duration::ZERO).look(&[0, 1], 0..4, Instant::now());
+        assert!(lost.is_some());
+        availability.set(lost);
+        let gone = OperationOutcome::Failed(Fault::Gone(ServerId(3)));
+        assert_eq!(driver.ask(read.clone()), Ok(vec![gone]));
+        assert!(driver.fault().is_some());
+        availability.set(None);
+        assert!(driver.ask(read).is_err());
     }
 }

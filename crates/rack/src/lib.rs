@@ -8,6 +8,7 @@
 //! | how a machine's operations are carried out, and when a server is given up | [`drive`] |
 //! | the commit path `rsi` of SQL | [`path`] |
 //! | rows with procedures on them, such as TPC-C's | [`rows`] |
+//! | when statements are refused because too many memory servers are lost | [`availability`] |
 //! | memory servers that outlive their clients, and where everything lies in their memory | [`memory`] |
 //! | how what is committed reaches disk, and comes back | [`archiver`], [`disk`] |
 //!
@@ -17,6 +18,7 @@
 #![allow(clippy::disallowed_methods)]
 
 pub mod archiver;
+pub mod availability;
 pub mod disk;
 pub mod drive;
 pub mod memory;

@@ -137,11 +137,12 @@ impl Words {
 
     /// Sets a word after all that this thread has written.
     pub(crate) fn set(&self, offset: u64, word: u64) {
+        let one = self.from(offset, WORD_LENGTH).first();
         assert!(
-            self.hold(offset, WORD),
+            one.is_some(),
             "a word that says that bytes are there is set, not lost: {offset:#x}"
         );
-        for one in self.from(offset, WORD_LENGTH) {
+        if let Some(one) = one {
             one.store(word, Ordering::Release);
         }
     }

@@ -192,11 +192,12 @@ impl SharedMemory {
         if place >= self.servers.len() {
             self.servers.resize_with(place + 1, || None);
         }
+        let slot = self.servers.get_mut(place);
         assert!(
-            place < self.servers.len(),
+            slot.is_some(),
             "the table of servers reaches to server {place}"
         );
-        match self.servers.get_mut(place) {
+        match slot {
             Some(free @ None) => *free = Some(segment),
             _ => return Err(ConnectError::Twice(path.to_owned(), server.0)),
         }

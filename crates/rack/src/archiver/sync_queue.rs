@@ -134,10 +134,9 @@ impl SyncQueue {
             cut.includes(&self.synced),
             "what is lost was published behind what is on disk"
         );
-        let synced = self.journal.synced();
         assert!(
-            self.cuts.iter().all(|(number, _)| *number <= synced),
-            "batches before a gap are on disk when their cuts are forgotten: up to {synced}"
+            self.cuts.iter().all(|(_, before)| cut.includes(before)),
+            "what is lost was published behind the batches before it, whose cuts are forgotten"
         );
         self.cuts.clear();
         self.synced = cut.clone();

@@ -13,6 +13,7 @@ use manxdb_rsi::{
 
 use super::chunks::ExtentPair;
 use super::{Memory, MemoryError, Transport, chunks};
+use crate::availability::LostServers;
 use crate::drive::{Driver, now};
 
 /// Leases that one waits for the end of what a loss begins; then there is nobody who sees to it.
@@ -78,6 +79,9 @@ pub trait Source<F>: Send + Sync {
 
     /// Whether a log archiver writes to disk what is committed.
     fn is_kept(&self) -> bool;
+
+    /// The servers for whose sake nothing is asked of this memory, if nothing is.
+    fn lost(&self) -> Option<LostServers>;
 }
 
 fn failed(failure: Failure<Misuse>) -> MemoryError {
@@ -96,6 +100,9 @@ impl<W: Transport> Memory<W> {
     pub fn join(&self) -> Result<JoinedClient<W::Fabric>, MemoryError> {
         let until = self.patience();
         loop {
+            if let Some(lost) = self.availability.lost() {
+                return Err(MemoryError::Lost(lost));
+            }
             let mut driver = self.connect(self.guest(), &self.chart.map)?;
             let places = u64::from(self.geometry().places);
             let first = u16::try_from(self.draw() % places).unwrap_or(0); // it is one of them
@@ -172,7 +179,8 @@ impl<W: Transport> Memory<W> {
         }
         let client_slots = self.plan.client_slots();
         let lease = Lease::new(client_slots, owner, map);
-        let mut driver = driver.keeping(lease, self.geometry().lease);
+        let driver = driver.keeping(lease, self.geometry().lease);
+        let mut driver = driver.heeding(Arc::clone(&self.availability));
         driver.keep()?;
         let whose = Operation::Write {
             at: client_slots.note(owner.thread),
@@ -238,11 +246,18 @@ impl<W: Transport> Source<W::Fabric> for Memory<W> {
         let (Some(epoch_log), Some(map)) = (self.chart.epoch_log, map) else {
             return Ok(None);
         };
+        if let Some(lost) = self.availability.lost() {
+            return Err(MemoryError::Lost(lost));
+        }
         let mut driver = self.connect(self.guest(), &self.chart.map)?;
         let chart = Chart::new(epoch_log, map);
         let rejoin = Rejoin::new(self.plan.client_slots(), chart, member.owner);
-        match driver.run_until(rejoin, self.patience())? {
-            None => Err(MemoryError::Ending),
+        let (until, availability) = (self.patience(), &self.availability);
+        let may_wait = || Instant::now() < until && !availability.is_refused();
+        match driver.run_while(rejoin, may_wait)? {
+            None => Err(availability
+                .lost()
+                .map_or(MemoryError::Ending, MemoryError::Lost)),
             Some(Err(RejoinError::Over(_))) => Ok(None),
             Some(Err(RejoinError::Fault(fault))) => Err(fault.into()),
             Some(Ok(rejoined)) => {
@@ -325,5 +340,9 @@ impl<W: Transport> Source<W::Fabric> for Memory<W> {
 
     fn is_kept(&self) -> bool {
         self.plan.kept.is_some()
+    }
+
+    fn lost(&self) -> Option<LostServers> {
+        self.availability.lost()
     }
 }

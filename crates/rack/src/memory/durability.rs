@@ -108,7 +108,7 @@ impl<W: Transport> Memory<W> {
             Some(OperationOutcome::Failed(fault)) => return Err(fault.into()),
             _ => return Err(MemoryError::Geometry), // no carrier answers a read otherwise
         };
-        match driver.run_until(Await::new(kept, published), until)? {
+        match driver.run_while(Await::new(kept, published), || Instant::now() < until)? {
             None => Ok(false),
             Some(waited) => Ok(waited.map(|()| true)?),
         }

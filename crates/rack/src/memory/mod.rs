@@ -39,6 +39,7 @@ mod transport;
 mod watch;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use manxdb_core::Random;
 use manxdb_fabric::{Address, Fabric, Fault, Misuse, Operation, OperationOutcome, ServerId};
@@ -61,6 +62,7 @@ pub use self::stats::MemoryStats;
 pub use self::superblock::{Mismatch, NAME_MAX, Superblock, SuperblockError};
 pub use self::transport::{NotOut, SharedTransport, Transport, UnreachedServer};
 pub use self::watch::{Watched, watch};
+use crate::availability::{Availability, LostServers};
 use crate::drive::Driver;
 
 /// Why memory cannot be used.
@@ -103,6 +105,9 @@ pub enum MemoryError {
     /// A server is lost, and nobody goes on for now.
     #[error("a memory server is lost, and what it had is not restored yet")]
     Ending,
+    /// Several servers are lost at a time.
+    #[error("{0}")]
+    Lost(LostServers),
     /// Nobody else gets in.
     #[error("{0}: give the memory servers more of them (--places), or end another server")]
     Full(JoinError),
@@ -153,6 +158,8 @@ pub struct Memory<W> {
     formation: u64,
     /// This process, among those that use the memory.
     own: u64,
+    /// Whether its clients are to ask for anything.
+    availability: Arc<Availability>,
     random: Mutex<Random>,
 }
 
@@ -196,6 +203,7 @@ impl<W: Transport> Memory<W> {
             plan,
             formation,
             own: random.next_bits() | 1,
+            availability: Arc::default(),
             random: Mutex::new(random),
         })
     }

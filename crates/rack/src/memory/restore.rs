@@ -254,13 +254,18 @@ impl Plan {
         Ok(places)
     }
 
+    /// Bytes of the rows of a chunk, and of its nodes.
+    fn chunk_bytes(&self) -> (u64, u64) {
+        let records = Chunk::RECORDS * bytes(self.keyspace.records);
+        (records, Chunk::NODES * bytes(self.keyspace.tree.layout()))
+    }
+
     /// The word of the chunk that something on a chunk region is in.
     fn chunk_of(&self, at: Address) -> Option<Address> {
         let UnusedMemory::ChunkRegions(chunk_regions) = &self.unused else {
             return None;
         };
-        let record = Chunk::RECORDS * bytes(self.keyspace.records);
-        let node = Chunk::NODES * bytes(self.keyspace.tree.layout());
+        let (record, node) = self.chunk_bytes();
         let kinds = [
             (&chunk_regions.records, record),
             (&chunk_regions.nodes, node),
@@ -339,8 +344,7 @@ impl Plan {
                 words.iter().zip(found).map(room).collect()
             }
             UnusedMemory::ChunkRegions(chunk_regions) => {
-                let record = Chunk::RECORDS * bytes(self.keyspace.records);
-                let node = Chunk::NODES * bytes(self.keyspace.tree.layout());
+                let (record, node) = self.chunk_bytes();
                 let bases = chunk_regions.records.iter().zip(&chunk_regions.nodes);
                 let chunks = bases.zip(found).flat_map(|((records, nodes), words)| {
                     let given = (0..).zip(words).filter(|(_, word)| *word != 0);

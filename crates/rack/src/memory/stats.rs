@@ -53,10 +53,6 @@ impl MemoryStats {
                 }
             }
         }
-        assert!(
-            counted.taken + counted.over <= u64::from(plan.geometry().places),
-            "a place is somebody's, to be recovered or free: {counted:?}"
-        );
         counted.term = plan.here(server, plan.table).map(word);
         counted.chunks = plan.chunks(server, word);
         counted.behind = behind(plan, server, word);
@@ -98,6 +94,12 @@ impl Plan {
         };
         let first = self.here(server, chunk_regions.words)?;
         let all = chunk_regions.records.len() as u64 * chunk_regions.chunks;
+        let last = all.saturating_sub(1) * WORD;
+        assert_eq!(
+            self.here(server, chunk_regions.words.plus(last)),
+            Some(first + last),
+            "the words of all {all} chunks lie behind one another"
+        );
         let is_given = |chunk: &u64| word(first + chunk * WORD) != 0;
         Some(((0..all).filter(is_given).count() as u64, all))
     }

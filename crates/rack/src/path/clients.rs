@@ -32,6 +32,8 @@ const NODES_LEAST: u64 = 16;
 pub(super) const ENTRY_BYTES: u64 = 16;
 /// Between two looks at places that are to be kept while others are taken.
 const LOOK: Duration = Duration::from_millis(5);
+/// Between two looks at whether statements are refused, of who waits for a client.
+const REFUSAL_LOOK: Duration = Duration::from_millis(100);
 /// Losses, one after the other, that one piece of work may meet.
 const TRIES_MAX: u32 = 8;
 
@@ -161,7 +163,7 @@ impl<F: Fabric + Send> Clients<F> {
         &self,
         mut work: impl FnMut(&mut Client<Driver<F>>, Option<Closed>) -> Result<T, TxnError>,
     ) -> Result<T, TxnError> {
-        let mut slot = self.take();
+        let mut slot = self.take()?;
         let mut closed = None;
         let mut tries = 0;
         let done = loop {
@@ -182,12 +184,7 @@ impl<F: Fabric + Send> Clients<F> {
             slot = left;
             closed = match heard {
                 Ok(Some(closed)) if done.is_err() && tries < TRIES_MAX => Some(closed),
-                Err(error) if done.is_err() => {
-                    let what = done
-                        .err()
-                        .map_or_else(String::new, |error| error.to_string());
-                    break Err(TxnError::Unknown(format!("{what}; {error}")));
-                }
+                Err(error) => break done.map_err(|done| because(done, &error)),
                 _ => break done,
             };
         };
@@ -195,13 +192,20 @@ impl<F: Fabric + Send> Clients<F> {
         done
     }
 
-    fn take(&self) -> Slot<F> {
-        let mut idle = self.idle.lock();
+    /// A client that nobody uses, as soon as there is one.
+    ///
+    /// # Errors
+    /// Statements are refused: nobody waits for clients that wait for memory.
+    fn take(&self) -> Result<Slot<F>, TxnError> {
         loop {
-            match idle.pop_front() {
-                Some(slot) => return slot,
-                None => self.returned.wait(&mut idle),
+            if let Some(lost) = self.source.as_ref().and_then(|source| source.lost()) {
+                return Err(failed(MemoryError::Lost(lost)));
             }
+            let mut idle = self.idle.lock();
+            if let Some(slot) = idle.pop_front() {
+                return Ok(slot);
+            }
+            self.returned.wait_for(&mut idle, REFUSAL_LOOK);
         }
     }
 
@@ -215,7 +219,7 @@ impl<F: Fabric + Send> Clients<F> {
             return Ok(joined);
         }
         let joined = self.one_more().map_err(failed)?;
-        joined.ok_or_else(|| TxnError::Unknown("a client of this memory is over".into()))
+        joined.ok_or_else(|| StorageError::Engine("a client of this memory is over".into()).into())
     }
 
     /// The client, unless it has met a fault and does not go on; and how its session ended, if it
@@ -381,6 +385,18 @@ impl<F: Fabric + Send> Others for Clients<F> {
     fn is_alone(&self) -> Result<bool, TxnError> {
         let own = self.own();
         Ok(self.present()?.iter().all(|number| *number == own))
+    }
+}
+
+/// Why something has failed, with why its client does not go on. Only a commit that had begun is of
+/// unknown outcome.
+fn because(done: TxnError, why: &MemoryError) -> TxnError {
+    match done {
+        TxnError::Unknown(what) => TxnError::Unknown(format!("{what}; {why}")),
+        TxnError::Storage(StorageError::Engine(what)) => {
+            StorageError::Engine(format!("{what}; {why}")).into()
+        }
+        other => other,
     }
 }
 

@@ -24,23 +24,26 @@ const _: () = assert!(
     "looks become rarer, and there are several of them"
 );
 
+/// What is known of a commit whose way to the disk is not seen to its end.
+const NOT_YET: &str = "it is in memory, and not on disk yet";
+
 /// Waits until the disk has something. Any client looks, so that waiting takes nobody's turn.
 pub(super) fn wait<F: Fabric + Send>(clients: &Clients<F>, wait: &Await) -> Result<(), TxnError> {
     let until = Instant::now() + PATIENCE;
     let mut rest = REST.0;
     loop {
         let looked = clients.with(|client, _| {
-            let look = client.carrier_mut().run_until(wait.clone(), Instant::now());
+            let look = client.carrier_mut().run_while(wait.clone(), || false);
             let look = look.map_err(|why| TxnError::Unknown(why.to_string()))?;
             let look = look.transpose();
             look.map_err(|fault| TxnError::Unknown(fault.to_string()))
-        })?;
+        });
+        let looked = looked.map_err(|why| TxnError::Unknown(format!("{NOT_YET}: {why}")))?;
         if looked.is_some() {
             return Ok(());
         }
         if Instant::now() >= until {
-            let what = "it is in memory, and not on disk yet";
-            return Err(TxnError::Unknown(format!("{what}: {}", why())));
+            return Err(TxnError::Unknown(format!("{NOT_YET}: {}", why())));
         }
         thread::sleep(rest);
         rest = REST.1.min(2 * rest);

@@ -31,6 +31,7 @@ mod snapshots;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use manxdb_core::check::deep;
 use manxdb_fabric::{Fabric, Misuse};
 use manxdb_rsi::rows::collect::Collector;
 use manxdb_rsi::rows::{Client, Failure, Transaction};
@@ -87,8 +88,28 @@ fn failed(failure: Failure<Misuse>) -> TxnError {
             limit_bytes: usize::try_from(limit).unwrap_or(usize::MAX),
         },
         Failure::Abort(Abort::Damaged(_)) => StorageError::Corrupt(what).into(),
-        Failure::Abort(Abort::Fault(_) | Abort::Over(_)) => TxnError::Unknown(what),
         Failure::Abort(_) | Failure::Carrier(_) => StorageError::Engine(what).into(),
+    }
+}
+
+/// Why a commit has failed that had begun: where a server did not answer it may be there all the same.
+fn interrupted(failure: Failure<Misuse>) -> TxnError {
+    assert!(
+        !failure.is_conflict(),
+        "a commit that others were in the way of is tried again: {failure}"
+    );
+    match failure {
+        Failure::Abort(Abort::Fault(_) | Abort::Over(_)) => TxnError::Unknown(failure.to_string()),
+        failure => failed(failure),
+    }
+}
+
+/// What comes of a commit that could not begin: others were in the way, or it ends there.
+fn not_begun(failure: Failure<Misuse>) -> Result<Result<(), Failure<Misuse>>, TxnError> {
+    if failure.is_conflict() {
+        Ok(Err(failure))
+    } else {
+        Err(failed(failure))
     }
 }
 
@@ -211,7 +232,10 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
                 }
                 self.clients.make_room(client, room)?;
                 match self.try_to_commit(client, intent)? {
-                    Err(failure) if !failure.is_conflict() => Err(failed(failure)),
+                    Err(failure) if !failure.is_conflict() && intent.writes.is_empty() => {
+                        Err(failed(failure))
+                    }
+                    Err(failure) if !failure.is_conflict() => Err(interrupted(failure)),
                     done => {
                         wait = client.wait();
                         Ok(done)
@@ -262,12 +286,12 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
     ) -> Result<Result<(), Failure<Misuse>>, TxnError> {
         let mut rows = match now(client.begin(Isolation::Serializable)) {
             Ok(rows) => rows,
-            Err(failure) => return Ok(Err(failure)),
+            Err(failure) => return not_begun(failure),
         };
         self.rely_on(&mut rows, &intent.reads)?;
         for (key, value) in &intent.writes {
             if let Err(failure) = long::write(&mut rows, key, value.as_deref(), self.value_max) {
-                return Ok(Err(failure));
+                return not_begun(failure);
             }
         }
         Ok(now(rows.commit()).map(drop))
@@ -332,11 +356,16 @@ fn page<F: Fabric>(
         for (key, value) in found {
             assert_eq!(key.first(), Some(&ROWS), "a range of rows has rows alone");
             let key = key.strip_prefix(&[ROWS]).unwrap_or(&key).to_vec();
-            let is_next = page.last().is_none_or(|(last, _)| match direction {
-                Direction::Forward => *last < key,
-                Direction::Reverse => *last > key,
-            });
-            assert!(is_next, "each row of a range is read once, in its order");
+            let is_next = || {
+                page.last().is_none_or(|(last, _)| match direction {
+                    Direction::Forward => *last < key,
+                    Direction::Reverse => *last > key,
+                })
+            };
+            assert!(
+                !deep() || is_next(),
+                "each row of a range is read once, in its order"
+            );
             let value = long::whole(rows, &key, &value)?;
             page.push((key, value));
         }

@@ -86,18 +86,10 @@ pub(super) fn of(control: &Control) -> Report {
         running: u32::try_from(worker.leased.len()).unwrap_or(u32::MAX),
         total: worker.total,
     });
-    let known = |job: &&super::jobs::Job| match &job.state {
-        State::Leased { worker, .. } => control.workers.contains_key(worker),
-        State::Waiting | State::Done { .. } => false,
-    };
-    assert_eq!(
-        control.jobs.values().filter(known).count(),
-        control
-            .workers
-            .values()
-            .map(|one| one.leased.len())
-            .sum::<usize>(),
-        "operators see as many jobs run as workers have"
+    let leased = control.workers.values().map(|one| one.leased.len());
+    assert!(
+        leased.sum::<usize>() <= control.jobs.len(),
+        "a job is one worker's at a time"
     );
     let shares = control.sessions.iter().map(|(id, one)| (*id, one.used));
     Report {

@@ -242,7 +242,7 @@ fn whoever_stops_at_any_step_the_next_one_uses_nothing_that_was_used() {
         let of_next = Rc::clone(&world);
         cluster.client(move |handle| async move {
             let mut client = client(&handle);
-            for _ in 0..20 {
+            for _ in 0..8 {
                 make_room(&mut client, &of_next, 0, 4).await;
                 let rows: Vec<u32> = (0..4).map(|_| of_next.next()).collect();
                 add(&mut client, &of_next, &rows).await;

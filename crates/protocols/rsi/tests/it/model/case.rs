@@ -56,7 +56,7 @@ pub enum Grain {
     Coarse,
     /// Of a record: head, labels, each value. Lines of the vector and logs are of two pieces.
     Fine,
-    /// Of a record: each word. The rest as before.
+    /// Of the first record, the only one that is written there: each word. The rest as before.
     Words,
 }
 
@@ -231,7 +231,7 @@ impl Case {
             if is_fine {
                 cut(end - value);
             }
-            if self.grain == Grain::Words {
+            if self.grain == Grain::Words && record == 0 {
                 for word in (head..end).step_by(WORD_LENGTH) {
                     cut(word);
                 }
