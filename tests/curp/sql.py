@@ -18,19 +18,16 @@ import sys
 import threading
 import time
 
-import pymysql
-
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from harness.checks import check, expect, main  # noqa: E402
 from harness.signals import stand_still  # noqa: E402
 from processes import AWAY, BINARY, PATIENCE, SqlCluster, seconds  # noqa: E402
+from sql_sessions import BROKEN, connect, harmed, patiently, query  # noqa: E402
+import sql_rows  # noqa: E402, F401
 
 ACCOUNTS = 50
 BALANCE = 1000
-# What a client meets when its server dies, stands still, or is no master any more.
-BROKEN = (pymysql.err.OperationalError, pymysql.err.InterfaceError, pymysql.err.InternalError,
-          OSError, EOFError, IndexError, AssertionError)
 _clusters = {}
 
 
@@ -46,35 +43,6 @@ def near():
     if "near" not in _clusters:
         _clusters["near"] = SqlCluster("--supervise")
     return _clusters["near"]
-
-
-def connect(port, database="bank", timeout=PATIENCE):
-    """A session."""
-    return pymysql.connect(host="127.0.0.1", port=port, user="root", password="", database=database,
-                           autocommit=True, connect_timeout=5, read_timeout=timeout)
-
-
-def query(connection, text):
-    """The rows of a statement."""
-    with connection.cursor() as cursor:
-        cursor.execute(text)
-        return cursor.fetchall()
-
-
-def patiently(cluster, what):
-    """What a session of any server answers, as soon as one serves."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            connection = connect(random.choice(cluster.mysql_ports()), None)
-            try:
-                return what(connection)
-            finally:
-                connection.close()
-        except BROKEN as error:
-            if time.monotonic() > deadline:
-                raise AssertionError(f"nobody serves: {error}") from error
-            time.sleep(0.1)
 
 
 def fill(cluster):
@@ -307,16 +275,6 @@ def under_load(harm, times, cluster=None, ports=None):
         teller.join(timeout=PATIENCE)
         assert not teller.is_alive(), "a statement is never answered"
     return judge(cluster, tellers)
-
-
-def harmed(*command, wait):
-    """Something that `manxdb cluster` does."""
-    def harm(cluster):
-        ran = cluster.run(*command)
-        expect(ran.returncode, 0, ran.stdout)
-        time.sleep(wait)  # longer than anybody may be silent
-
-    return harm
 
 
 @check

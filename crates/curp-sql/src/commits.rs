@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::effects::{Effects, Owner};
 
-/// All rows together take at most so much: they are in memory, and one record on disk.
+/// All rows in memory together take at most so much.
 pub const ROWS_BYTES_MAX: usize = 160 << 20;
 /// One transaction writes at most so much: it is one message, and one entry of a log.
 pub const COMMIT_BYTES_MAX: usize = 32 << 20;
@@ -26,6 +26,8 @@ const LEASE_LOOK: Duration = Duration::from_millis(5);
 
 /// Something that other threads call.
 pub type Call<T> = Box<dyn Fn() -> T + Send + Sync>;
+/// Says why so many bytes more find no room; nothing when they do.
+pub type LacksRoom = Box<dyn Fn(usize) -> Option<String> + Send + Sync>;
 
 /// Defects for the tests to catch.
 #[cfg(feature = "mutants")]
@@ -49,6 +51,8 @@ pub struct Commits {
     lease: Call<bool>,
     /// Bytes of all rows, as the loop has last seen them.
     rows_bytes: AtomicUsize,
+    /// Of the disk that rows are on, where they are.
+    lacks_room: Option<LacksRoom>,
     #[cfg(feature = "mutants")]
     mutant: Mutant,
 }
@@ -76,9 +80,17 @@ impl Commits {
             ring,
             lease,
             rows_bytes: AtomicUsize::new(0),
+            lacks_room: None,
             #[cfg(feature = "mutants")]
             mutant: Mutant::None,
         }
+    }
+
+    /// Of rows on a disk, which takes no more when `lacks_room` says so.
+    #[must_use]
+    pub fn within(mut self, lacks_room: LacksRoom) -> Self {
+        self.lacks_room = Some(lacks_room);
+        self
     }
 
     /// With a planted defect.
@@ -168,6 +180,9 @@ impl Confirm for Commits {
                 size_bytes: bytes,
                 limit_bytes: COMMIT_BYTES_MAX,
             });
+        }
+        if let Some(why) = self.lacks_room.as_ref().and_then(|lacks| lacks(bytes)) {
+            return Err(TxnError::Storage(StorageError::Full(why)));
         }
         let rows = self.rows_bytes.load(Ordering::Relaxed);
         if rows.saturating_add(bytes) > ROWS_BYTES_MAX {

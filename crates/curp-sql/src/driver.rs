@@ -3,9 +3,9 @@
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use manxdb_core::{Nanos, NodeId, RequestId};
@@ -15,7 +15,7 @@ use manxdb_net::{Driver, Outside};
 use crate::commits::Commits;
 use crate::effects::SqlCommand;
 use crate::lease::LeaseTracker;
-use crate::machine::{Rows, SqlMachine};
+use crate::machine::{RowsView, SqlMachine};
 use crate::primary::{Primary, Step};
 
 /// A node of a cluster that replicates rows.
@@ -35,7 +35,7 @@ pub enum PrimaryEvent {
         /// Confirms what it commits.
         commits: Arc<Commits>,
         /// All that was acknowledged before.
-        rows: Arc<Rows>,
+        rows: RowsView,
     },
     /// It is not any more.
     Ends,
@@ -89,6 +89,18 @@ impl KnownMaster {
     }
 }
 
+/// Why the server of this process cannot go on, when it cannot.
+#[derive(Debug, Clone, Default)]
+pub struct KnownFailure(Arc<OnceLock<String>>);
+
+impl KnownFailure {
+    /// In words.
+    #[must_use]
+    pub fn why(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
+}
+
 /// Looks after the primary in the loop of its process.
 pub struct PrimaryDriver {
     server: NodeId,
@@ -99,6 +111,7 @@ pub struct PrimaryDriver {
     bell: UnixStream,
     rings: Arc<UnixStream>,
     master: KnownMaster,
+    failure: KnownFailure,
 }
 
 impl PrimaryDriver {
@@ -125,7 +138,14 @@ impl PrimaryDriver {
             bell,
             rings: Arc::new(rings),
             master: KnownMaster(Arc::new(AtomicU32::new(NOBODY))),
+            failure: KnownFailure::default(),
         })
+    }
+
+    /// Why the server cannot go on, for whoever runs the loop: it ends then.
+    #[must_use]
+    pub fn known_failure(&self) -> KnownFailure {
+        self.failure.clone()
     }
 
     /// Who is master, for other threads.
@@ -139,19 +159,25 @@ impl PrimaryDriver {
         self.primary.asked(id, command);
     }
 
-    fn begin(&mut self, owner: crate::effects::Owner, rows: Arc<Rows>) {
+    fn begin(&mut self, owner: crate::effects::Owner, rows: RowsView) {
         let rings = Arc::clone(&self.rings);
         let ring = move || {
             // A full pipe has rung already.
             let _ = (&*rings).write(&[1]);
         };
         let commits = Commits::new(owner, Box::new(ring), Box::new(self.lease.reader()));
-        commits.note_rows(rows.bytes());
+        let commits = match &rows {
+            RowsView::Memory(_) => commits,
+            RowsView::Stored(view) => {
+                let home = Arc::clone(view.home());
+                commits.within(Box::new(move |bytes| home.lacks_room(bytes)))
+            }
+        };
         let commits = Arc::new(commits);
         self.primary.begin(Arc::clone(&commits));
         tracing::info!(
             owner = owner.0,
-            rows = rows.len(),
+            rows = rows.keys(),
             "this server is the primary"
         );
         self.tell(PrimaryEvent::Begins { commits, rows });
@@ -215,6 +241,11 @@ impl Driver<SqlNode> for PrimaryDriver {
         let Some(server) = core.server().filter(|_| node == self.server) else {
             return;
         };
+        if let Some(why) = server.failure() {
+            let _ = self.failure.0.set(why.to_owned()); // the first one counts
+            self.primary.end(why);
+            return;
+        }
         let step = self.primary.look(server);
         let reigns = |epoch| self.primary.reigns_in(epoch);
         // Also while it claims: what it begins with is read under a lease.
@@ -229,6 +260,10 @@ impl Driver<SqlNode> for PrimaryDriver {
                 self.tell(PrimaryEvent::Ends);
             }
         }
+    }
+
+    fn done(&self) -> bool {
+        self.failure.why().is_some()
     }
 
     fn notes(&self) -> Vec<(String, String)> {

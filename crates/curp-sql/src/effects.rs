@@ -12,6 +12,14 @@ pub struct Owner(pub u64);
 /// A key and what it gets; `None` deletes.
 pub type Write = (Vec<u8>, Option<Vec<u8>>);
 
+/// What a row costs beside its bytes, roughly.
+const ROW_BYTES: usize = 96;
+
+/// What a row takes, in bytes, roughly.
+pub(crate) fn size(key: &[u8], value: Option<&[u8]>) -> usize {
+    ROW_BYTES + key.len() + value.map_or(0, <[u8]>::len)
+}
+
 /// What one transaction writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effects {
@@ -45,6 +53,9 @@ pub enum Outcome {
     NotOwner,
 }
 
+/// How the bytes of a [`SqlCommand::Claim`] begin.
+const CLAIM: u8 = 1;
+
 impl Outcome {
     pub(crate) fn bytes(self) -> Vec<u8> {
         vec![match self {
@@ -73,6 +84,12 @@ impl SqlCommand {
         }
         // Nothing in it can fail to be written.
         postcard::to_stdvec(self).unwrap_or_default()
+    }
+
+    /// Whether bytes are a claim, if they are a command: without a look at what a transaction writes.
+    #[must_use]
+    pub fn is_claim(bytes: &[u8]) -> bool {
+        bytes.first() == Some(&CLAIM)
     }
 
     /// The command that bytes are; nothing when they are none.
@@ -121,7 +138,10 @@ mod tests {
             SqlCommand::Claim(Owner(9)),
             SqlCommand::Show,
         ] {
-            assert_eq!(SqlCommand::decode(&command.encode()), Some(command));
+            let bytes = command.encode();
+            let is_claim = matches!(command, SqlCommand::Claim(_));
+            assert_eq!(SqlCommand::is_claim(&bytes), is_claim);
+            assert_eq!(SqlCommand::decode(&bytes), Some(command));
         }
         for nonsense in [
             effects(2, 2, &["a"]),

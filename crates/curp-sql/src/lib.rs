@@ -15,6 +15,7 @@
 //! |---|---|
 //! | what is written into records and logs | [`effects`] |
 //! | what backups keep, who may write it | [`machine`] |
+//! | how more rows than memory are kept | [`stored`] |
 //! | which commits are confirmed, and in which order they are shown | [`commits`] |
 //! | when a server may be primary, and when no longer | [`primary`] |
 //! | until when it may read | [`lease`] |
@@ -32,9 +33,11 @@ pub mod effects;
 pub mod lease;
 pub mod machine;
 pub mod primary;
+pub mod stored;
 
 pub use commits::Commits;
 pub use driver::{PrimaryDriver, PrimaryEvent};
 pub use effects::{Effects, Owner, SqlCommand};
-pub use machine::{Rows, SqlMachine};
+pub use machine::{Rows, RowsView, SqlMachine};
 pub use primary::Primary;
+pub use stored::Home;

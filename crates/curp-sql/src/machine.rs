@@ -11,19 +11,24 @@
 //! missing. Effects of one owner may come in another order than that of their versions, when they
 //! write different keys or were not answered; the highest version of a key wins. A key that was deleted
 //! is remembered for as long as an older write of it may come.
+//!
+//! Rows are in memory, as in the simulator, or in a store of their own ([`stored`](crate::stored)), as in
+//! processes. The rules are the same; the store has what is settled.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use manxdb_curp::execute::{CollectedBytes, UNREADABLE};
 use manxdb_curp::ids::Stamp;
-use manxdb_curp::{Declared, Execute, Executed};
-use manxdb_storage::Version;
+use manxdb_curp::image::BytesImage;
+use manxdb_curp::{
+    Declared, Execute, Executed, ReadImage, ReceiveImage, Recorded, Settled, StateError,
+};
+use manxdb_storage::{StorageError, Version};
 use serde::{Deserialize, Serialize};
 
-use crate::effects::{Effects, Outcome, Owner, SqlCommand};
-
-/// What a row costs beside its bytes, roughly.
-const ROW_BYTES: usize = 96;
+use crate::effects::{Effects, Outcome, Owner, SqlCommand, size};
+use crate::stored::{Home, Receiver, StoredImage, StoredRows, StoredView};
 
 /// A key's newest version, and its value unless it is deleted.
 pub type Cell = (u64, Option<Arc<[u8]>>);
@@ -145,17 +150,72 @@ impl Rows {
     }
 }
 
-fn size(key: &[u8], value: Option<&[u8]>) -> usize {
-    ROW_BYTES + key.len() + value.map_or(0, <[u8]>::len)
+/// All rows of one moment, wherever they are.
+#[derive(Debug, Clone)]
+pub enum RowsView {
+    /// In memory.
+    Memory(Arc<Rows>),
+    /// In a store.
+    Stored(StoredView),
 }
 
+impl RowsView {
+    /// The newest version of any key, deleted ones too.
+    #[must_use]
+    pub fn latest(&self) -> Version {
+        match self {
+            Self::Memory(rows) => rows.latest(),
+            Self::Stored(view) => view.latest(),
+        }
+    }
+
+    /// How many keys there are, deleted ones that are remembered included.
+    #[must_use]
+    pub fn keys(&self) -> u64 {
+        match self {
+            Self::Memory(rows) => rows.len() as u64,
+            Self::Stored(view) => view.keys(),
+        }
+    }
+
+    /// Shows live keys in order, with the versions that wrote them.
+    ///
+    /// # Errors
+    /// That of the store, and that of `each`, which ends it.
+    pub fn each_live<E: From<StorageError>>(
+        &self,
+        mut each: impl FnMut(&[u8], Version, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match self {
+            Self::Memory(rows) => rows
+                .live()
+                .try_for_each(|(key, version, value)| each(key, version, value)),
+            Self::Stored(view) => view.each_live(each),
+        }
+    }
+}
+
+/// The layout of a record that names a store.
+const RECORD: u8 = 1;
+
 /// The replicated state.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct SqlMachine {
     owner: Owner,
-    /// Shared with whoever loads them into an engine, and with a store whose master recovers.
+    /// Shared with whoever loads them into an engine, and with a store whose master recovers. Empty where
+    /// a store has them.
     rows: Arc<Rows>,
+    stored: Option<StoredRows>,
 }
+
+impl PartialEq for SqlMachine {
+    fn eq(&self, other: &Self) -> bool {
+        let number = |machine: &Self| machine.stored.as_ref().map(StoredRows::number);
+        self.owner == other.owner && self.rows == other.rows && number(self) == number(other)
+    }
+}
+
+impl Eq for SqlMachine {}
 
 impl SqlMachine {
     /// Who may write.
@@ -164,10 +224,58 @@ impl SqlMachine {
         self.owner
     }
 
-    /// All rows.
+    /// Who may write as far as the state is settled: everything before that owner's claim is settled too.
+    #[must_use]
+    pub fn settled_owner(&self) -> Owner {
+        let settled = self.stored.as_ref().map(|stored| stored.facts().owner);
+        let owner = settled.unwrap_or(self.owner);
+        assert!(owner <= self.owner, "what is settled was applied before");
+        owner
+    }
+
+    /// No rows, kept in a store from the first one on.
+    #[must_use]
+    pub fn stored(home: &Arc<Home>) -> Self {
+        Self::of_stored(StoredRows::empty(home))
+    }
+
+    fn of_stored(stored: StoredRows) -> Self {
+        Self {
+            owner: stored.facts().owner,
+            rows: Arc::default(),
+            stored: Some(stored),
+        }
+    }
+
+    /// All rows in memory.
     #[must_use]
     pub fn rows(&self) -> &Arc<Rows> {
+        assert!(self.stored.is_none(), "the rows are in a store");
         &self.rows
+    }
+
+    /// All rows as they are now; of those in a store what is settled.
+    #[must_use]
+    pub fn view(&self) -> RowsView {
+        match &self.stored {
+            None => RowsView::Memory(Arc::clone(&self.rows)),
+            Some(stored) => RowsView::Stored(stored.view()),
+        }
+    }
+
+    /// How many keys there are.
+    #[must_use]
+    pub fn keys(&self) -> u64 {
+        match &self.stored {
+            None => self.rows.len() as u64,
+            Some(stored) => stored.facts().keys,
+        }
+    }
+
+    /// Bytes that rows in memory take, roughly.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.rows.bytes()
     }
 }
 
@@ -226,6 +334,9 @@ impl Execute for SqlMachine {
     }
 
     fn apply(&mut self, effects: &[u8]) {
+        if self.stored.is_some() && !SqlCommand::is_claim(effects) {
+            return; // the store looks at what is written once it is settled
+        }
         match SqlCommand::decode(effects) {
             Some(SqlCommand::Commit(effects)) => {
                 assert_eq!(effects.owner, self.owner, "the owner alone writes");
@@ -247,8 +358,13 @@ impl Execute for SqlMachine {
     }
 
     fn snapshot(&self) -> Vec<u8> {
-        // Nothing in it can fail to be written.
-        postcard::to_stdvec(&(self.owner, self.rows.as_ref())).unwrap_or_default()
+        let Some(stored) = &self.stored else {
+            // Nothing in it can fail to be written.
+            return postcard::to_stdvec(&(self.owner, self.rows.as_ref())).unwrap_or_default();
+        };
+        let mut image = StoredImage::new(stored.view());
+        let chunks = std::iter::from_fn(|| image.read().ok().flatten());
+        chunks.flatten().collect()
     }
 
     fn restore(snapshot: &[u8]) -> Option<Self> {
@@ -257,10 +373,74 @@ impl Execute for SqlMachine {
         Some(Self {
             owner,
             rows: Arc::new(rows),
+            stored: None,
         })
     }
 
     fn empty() -> Self {
         Self::default()
+    }
+
+    fn image(&self) -> Box<dyn ReadImage> {
+        match &self.stored {
+            None => Box::new(BytesImage::new(self.snapshot())),
+            Some(stored) => Box::new(StoredImage::new(stored.view())),
+        }
+    }
+
+    fn receive(&self) -> Box<dyn ReceiveImage<Self>> {
+        match &self.stored {
+            None => Box::new(CollectedBytes::<Self>::default()),
+            Some(stored) => Box::new(Receiver::new(stored.home(), Self::of_stored)),
+        }
+    }
+
+    fn has_store(&self) -> bool {
+        self.stored.is_some()
+    }
+
+    fn settle(&mut self, settled: &Settled<'_>) -> Result<(), StateError> {
+        self.stored
+            .as_mut()
+            .map_or(Ok(()), |stored| stored.settle(settled))
+    }
+
+    fn fresh(&self) -> Self {
+        self.stored
+            .as_ref()
+            .map_or_else(Self::default, |stored| Self::stored(stored.home()))
+    }
+
+    fn to_record(&mut self) -> Result<Vec<u8>, StateError> {
+        let Some(stored) = &mut self.stored else {
+            return Ok(self.snapshot());
+        };
+        stored.sync()?;
+        let mut record = vec![RECORD];
+        record.extend_from_slice(&stored.number().to_le_bytes());
+        Ok(record)
+    }
+
+    fn open_record(&self, record: &[u8]) -> Result<Recorded<Self>, String> {
+        let Some(stored) = &self.stored else {
+            let state = Self::restore(record).ok_or(UNREADABLE)?;
+            let settled = None;
+            return Ok(Recorded { state, settled });
+        };
+        let number = record.strip_prefix(&[RECORD]).map(<[u8; 8]>::try_from);
+        let Some(Ok(number)) = number else {
+            return Err(format!("it names no store of rows: {UNREADABLE}"));
+        };
+        let number = u64::from_le_bytes(number);
+        let stored = StoredRows::reopen(stored.home(), number).map_err(|why| why.to_string())?;
+        let settled = Some((stored.facts().end, stored.facts().completed.clone()));
+        let state = Self::of_stored(stored);
+        Ok(Recorded { state, settled })
+    }
+
+    fn forget_earlier(&mut self) {
+        if let Some(stored) = &self.stored {
+            stored.forget_earlier();
+        }
     }
 }

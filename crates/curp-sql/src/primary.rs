@@ -21,7 +21,7 @@ use manxdb_storage::Version;
 
 use crate::commits::Commits;
 use crate::effects::{Effects, Outcome, Owner, SqlCommand};
-use crate::machine::{Rows, SqlMachine};
+use crate::machine::{RowsView, SqlMachine};
 
 /// Claims that one master can make; more are those of a defect.
 const CLAIMS_BITS: u32 = 16;
@@ -52,7 +52,7 @@ pub enum Step {
     /// Ask the client for this, and tell [`Primary::asked`].
     Ask(SqlCommand),
     /// A reign begins with these rows.
-    Begin(Owner, Arc<Rows>),
+    Begin(Owner, RowsView),
     /// It is over.
     End,
 }
@@ -136,9 +136,9 @@ impl Primary {
                 owner, is_answered, ..
             } => {
                 let served = server.served().filter(|_| *is_answered)?;
-                // Another master may have answered.
+                // Another master may have answered; and a view of rows on disk has what is settled alone.
                 let own = *owner;
-                (served.owner() == own).then(|| Step::Begin(own, Arc::clone(served.rows())))
+                (served.settled_owner() == own).then(|| Step::Begin(own, served.view()))
             }
             State::Reigning { elected, .. } if now != Some(*elected) => {
                 self.end("another server is master now");
@@ -152,7 +152,7 @@ impl Primary {
                 );
                 let lost = commits.is_lost();
                 if !lost && let Some(served) = server.served() {
-                    commits.note_rows(served.rows().bytes());
+                    commits.note_rows(served.memory_bytes());
                 }
                 lost.then(|| {
                     self.state = State::Standby;

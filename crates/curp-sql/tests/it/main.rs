@@ -13,3 +13,5 @@ mod mutants;
 mod process;
 mod rounds;
 mod setting;
+mod stored;
+mod stored_crashes;

@@ -8,9 +8,11 @@ use manxdb_core::{Nanos, NodeId};
 use manxdb_curp_sql::commits::Mutant;
 use manxdb_curp_sql::lease::LeaseTracker;
 use manxdb_curp_sql::primary::Step;
-use manxdb_curp_sql::{Commits, Owner, Primary, Rows, SqlCommand};
+use manxdb_curp_sql::{Commits, Owner, Primary, RowsView, SqlCommand};
 use manxdb_sim::{Outside, SimTime};
-use manxdb_storage::{Direction, Durability, Engine, KeyRange, MemoryEngine, Version, WriteBatch};
+use manxdb_storage::{
+    Direction, Durability, Engine, KeyRange, MemoryEngine, StorageError, Version, WriteBatch,
+};
 use manxdb_txn::local::StagedGroup;
 use manxdb_txn::mutants::Mutants;
 use manxdb_txn::{
@@ -67,16 +69,16 @@ pub fn ready<T>(reply: Reply<Result<T, TxnError>>) -> Result<T, TxnError> {
 }
 
 /// Loads rows as a server does when it becomes primary.
-fn engine_with(rows: &Rows) -> Arc<MemoryEngine> {
+fn engine_with(rows: &RowsView) -> Arc<MemoryEngine> {
     let engine = MemoryEngine::new();
-    let mut live: Vec<_> = rows.live().collect();
-    live.sort_by_key(|(_, version, _)| *version);
-    let writes = live
-        .into_iter()
-        .map(|(key, version, value)| (version, key.to_vec(), Some(value.to_vec())));
-    let batch = WriteBatch {
-        writes: writes.collect(),
-    };
+    let mut writes = Vec::new();
+    let read = rows.each_live(|key, version, value| {
+        writes.push((version, key.to_vec(), Some(value.to_vec())));
+        Ok::<_, StorageError>(())
+    });
+    read.unwrap();
+    writes.sort_by_key(|(version, _, _)| *version);
+    let batch = WriteBatch { writes };
     if !batch.writes.is_empty() {
         engine.append(&batch).unwrap();
     }
@@ -89,7 +91,7 @@ impl Reign {
         self.lease.now.store(now.0, Ordering::Relaxed);
     }
 
-    fn new(owner: Owner, rows: &Rows, defect: Defect) -> Self {
+    fn new(owner: Owner, rows: &RowsView, defect: Defect) -> Self {
         let lease = Arc::new(Lease::default());
         let of_reads = Arc::clone(&lease);
         let is_read = move || defect == Defect::NoLease || of_reads.holds();

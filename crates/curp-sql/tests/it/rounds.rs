@@ -9,7 +9,7 @@ use manxdb_sim::{CostModel, Driver, Link, Outside, SimTime, World, WorldOptions}
 
 use crate::bank::Bank;
 use crate::process::intent;
-use crate::setting::{Cluster, Defect, Setting};
+use crate::setting::{Cluster, Defect, Rows, Setting};
 
 const ONE_WAY: Nanos = Nanos::from_millis(1);
 
@@ -90,14 +90,13 @@ fn run(
     };
     let mut options = WorldOptions::new(1, setting.topology(Link::after(ONE_WAY)));
     options.cost = CostModel::free();
-    let cluster = Cluster {
-        options: manxdb_curp::Options {
-            race_after: Nanos::from_millis(50),
-            patience: Nanos::from_millis(100),
-            table,
-            ..setting.options()
-        },
+    let options_of_nodes = manxdb_curp::Options {
+        race_after: Nanos::from_millis(50),
+        patience: Nanos::from_millis(100),
+        table,
+        ..setting.options()
     };
+    let cluster = Cluster::new(options_of_nodes, Rows::InMemory);
     let mut world = World::new(cluster, options);
     let commits = commits
         .iter()

@@ -3,7 +3,7 @@
 use manxdb_core::channel::Life;
 use manxdb_core::{Nanos, NodeId};
 use manxdb_curp::disk::CurpRecord;
-use manxdb_curp::{CurpNode, Options};
+use manxdb_curp::{CurpNode, Durability, Execute as _, Options};
 use manxdb_curp_sql::SqlMachine;
 use manxdb_curp_sql::primary::CommitCounts;
 use manxdb_sim::hunt::Case;
@@ -11,19 +11,45 @@ use manxdb_sim::{
     CostModel, Fault, Link, Plan, RegionId, SimTime, System, Topology, World, WorldOptions,
 };
 
+use tempfile::TempDir;
+
 use crate::bank::Bank;
+use crate::stored::home;
 
 type Node = CurpNode<SqlMachine>;
 
 pub struct Cluster {
     pub options: Options,
+    /// Where servers keep their rows, unless in memory: a directory for each.
+    rows: Option<TempDir>,
+}
+
+impl Cluster {
+    pub fn new(options: Options, rows: Rows) -> Self {
+        let rows = (rows == Rows::OnDisk).then(|| tempfile::tempdir().unwrap());
+        Self { options, rows }
+    }
+}
+
+/// Where servers keep their rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rows {
+    #[default]
+    InMemory,
+    /// As processes do.
+    OnDisk,
 }
 
 impl System for Cluster {
     type Core = Node;
 
     fn start(&mut self, node: NodeId, life: Life, disk: Vec<CurpRecord>) -> Node {
-        let opened = CurpNode::open(node, life.0, self.options, 0x005E_C2E7, disk);
+        let empty = self.rows.as_ref().map_or_else(SqlMachine::empty, |rows| {
+            let data = rows.path().join(node.0.to_string());
+            std::fs::create_dir_all(&data).unwrap();
+            SqlMachine::stored(&home(&data))
+        });
+        let opened = CurpNode::open_on(empty, node, life.0, self.options, 0x005E_C2E7, disk);
         opened.expect("a simulation gives each node its own disk")
     }
 }
@@ -52,6 +78,8 @@ pub struct Setting {
     /// One transfer in so many begins with a look at the whole state.
     pub looks: u64,
     pub defect: Defect,
+    pub rows: Rows,
+    pub durability: Durability,
 }
 
 impl Default for Setting {
@@ -65,6 +93,8 @@ impl Default for Setting {
             sync_after: Options::default().sync_after,
             looks: 4,
             defect: Defect::None,
+            rows: Rows::default(),
+            durability: Durability::default(),
         }
     }
 }
@@ -78,6 +108,10 @@ impl Setting {
             witnesses: faults + 1,
             table: (64, 4),
             sync_after: self.sync_after,
+            durability: self.durability,
+            // Short, so that records of the whole log and pieces fall between faults.
+            whole_after: 20_000,
+            piece_bytes: 1_000,
             ..Options::default()
         }
     }
@@ -111,9 +145,7 @@ impl Setting {
             sync: Nanos::from_millis(1),
             ..CostModel::free()
         };
-        let cluster = Cluster {
-            options: self.options(),
-        };
+        let cluster = Cluster::new(self.options(), self.rows);
         World::new(cluster, options)
     }
 

@@ -5,6 +5,7 @@
 //! on to it ([`super::pass_on`]). When this one is master, the rows that the cluster has are loaded into
 //! an engine in the data directory, and served from there until another server takes over.
 
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -17,10 +18,10 @@ use std::time::Duration;
 
 use manxdb_core::NodeId;
 use manxdb_curp_sql::driver::KnownMaster;
-use manxdb_curp_sql::{Commits, PrimaryDriver, PrimaryEvent, Rows};
+use manxdb_curp_sql::{Commits, PrimaryDriver, PrimaryEvent, RowsView};
 use manxdb_gateway::admin::AdminServer;
 use manxdb_net::DataDirectory;
-use manxdb_storage::{Engine, Version, WriteBatch};
+use manxdb_storage::{Engine, StorageError, Version, WriteBatch};
 use manxdb_txn::{LocalOptions, LocalPath};
 
 use super::admin::follower_sources;
@@ -36,6 +37,8 @@ use crate::fault::Fault;
 
 /// The engine's directory in the data directory. What was in it at a start is of an earlier reign.
 const ROWS: &str = "rows";
+/// What is deleted where there is nothing else to write.
+const ANY_KEY: &[u8] = &[0];
 /// Bytes after which rows that are loaded become a batch.
 const LOAD_BYTES: usize = 4 << 20;
 
@@ -67,6 +70,9 @@ pub fn run(
     let cluster = Arc::new(Replication::new(file, counts));
     let follow = || Following::start((&mysql, &admin), &find, settings, &cluster);
     let mut following = Some(follow()?);
+    if let Err(fault) = empty(&settings.data.join(ROWS)) {
+        tracing::warn!(%fault, "rows of an earlier reign stay on disk");
+    }
     tracing::info!(node = node.number, mysql = %settings.mysql_listen, durability, "up");
     while !stop.load(Ordering::SeqCst) {
         let (commits, rows) = match member.events.recv_timeout(TICK) {
@@ -223,14 +229,10 @@ impl Membership {
 fn replicated_path(
     settings: &Settings,
     commits: &Arc<Commits>,
-    rows: &Rows,
+    rows: &RowsView,
 ) -> Result<(Store, Arc<LocalPath>), Fault> {
     let directory = settings.data.join(ROWS);
-    match std::fs::remove_dir_all(&directory) {
-        Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(cannot_empty(&directory, error)),
-    }
+    empty(&directory)?;
     let engine = open_engine(settings, &directory)?;
     load(engine.as_ref(), rows)?;
     let confirm = Arc::clone(commits) as Arc<dyn manxdb_txn::Confirm>;
@@ -243,39 +245,37 @@ fn replicated_path(
     Ok((Store::Replicated(engine), Arc::new(path)))
 }
 
-fn cannot_empty(directory: &Path, error: std::io::Error) -> Fault {
-    Fault::io(format!("cannot empty {}", directory.display()), error)
+/// Removes what an earlier reign has left in a directory.
+fn empty(directory: &Path) -> Result<(), Fault> {
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            let context = format!("cannot empty {}", directory.display());
+            Err(Fault::io(context, error))
+        }
+        _ => Ok(()),
+    }
 }
 
-/// Writes rows into an empty engine, each at its version.
-fn load(engine: &dyn Engine, rows: &Rows) -> Result<(), Fault> {
-    let mut live: Vec<_> = rows.live().collect();
-    live.sort_by_key(|(_, version, _)| *version);
-    let newest = live.last().copied();
+/// Writes rows into an empty engine, a batch at a time. Nobody reads below the last of them: so each batch
+/// has one version, from the newest that any row has on, and no version is given twice.
+fn load(engine: &dyn Engine, rows: &RowsView) -> Result<(), StorageError> {
+    let mut at = rows.latest();
     let mut batch = WriteBatch::default();
     let mut bytes = 0;
-    let mut last = Version::ZERO;
-    for (key, version, value) in live {
-        // A batch ends between two versions: the next one is newer than all of it.
-        if bytes >= LOAD_BYTES && version > last {
+    rows.each_live(|key, version, value| {
+        assert!(version <= rows.latest(), "no row is newer than the newest");
+        if bytes >= LOAD_BYTES {
             engine.append(&std::mem::take(&mut batch))?;
             bytes = 0;
+            at = Version(at.0 + 1);
         }
-        last = version;
         bytes += key.len() + value.len();
-        batch
-            .writes
-            .push((version, key.to_vec(), Some(value.to_vec())));
-    }
-    // The newest versions may be of rows that are deleted: they are not given again.
-    if let Some((key, version, value)) = newest.filter(|(_, version, _)| *version < rows.latest()) {
-        assert!(
-            version <= last,
-            "rows are loaded in the order of their versions"
-        );
-        batch
-            .writes
-            .push((rows.latest(), key.to_vec(), Some(value.to_vec())));
+        batch.writes.push((at, key.to_vec(), Some(value.to_vec())));
+        Ok::<_, StorageError>(())
+    })?;
+    if batch.writes.is_empty() && rows.latest() > Version::ZERO {
+        // Every row is deleted: nothing is left but the number of the last version.
+        batch.writes.push((at, ANY_KEY.to_vec(), None));
     }
     if !batch.writes.is_empty() {
         engine.append(&batch)?;
@@ -325,10 +325,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_loaded_at_their_versions_and_no_version_comes_again() {
+    fn rows_are_loaded_and_no_version_comes_again() {
         let mut machine = SqlMachine::empty();
         machine.apply(&SqlCommand::Claim(Owner(1)).encode());
-        let mut commit = |version, key: &str, value: Option<&str>| {
+        let commit = |machine: &mut SqlMachine, version, key: &str, value: Option<&str>| {
             let write = (
                 key.as_bytes().to_vec(),
                 value.map(|value| value.as_bytes().to_vec()),
@@ -341,23 +341,31 @@ mod tests {
             };
             machine.apply(&SqlCommand::Commit(effects).encode());
         };
-        commit(3, "b", Some("one"));
-        commit(5, "a", Some("two"));
-        commit(8, "c", Some("three"));
-        commit(9, "c", None);
+        commit(&mut machine, 3, "b", Some("one"));
+        commit(&mut machine, 5, "a", Some("two"));
+        commit(&mut machine, 8, "c", Some("three"));
+        commit(&mut machine, 9, "c", None);
         let engine = MemoryEngine::new();
-        load(&engine, machine.rows()).unwrap();
+        load(&engine, &machine.view()).unwrap();
         assert_eq!(engine.latest().unwrap(), Version(9));
         let at = |key: &str, version| {
             let found = engine.get(key.as_bytes(), Version(version)).unwrap();
             found.map(|found| String::from_utf8(found.value).unwrap())
         };
-        assert_eq!(at("b", 3).as_deref(), Some("one"));
-        assert_eq!(at("a", 4), None);
+        assert_eq!(at("b", 9).as_deref(), Some("one"));
         assert_eq!(at("a", 9).as_deref(), Some("two"));
         assert_eq!(at("c", 9), None);
+        commit(&mut machine, 10, "a", None);
+        commit(&mut machine, 11, "b", None);
+        let deleted = MemoryEngine::new();
+        load(&deleted, &machine.view()).unwrap();
+        assert_eq!(
+            deleted.latest().unwrap(),
+            Version(11),
+            "no version comes again"
+        );
         let nothing = MemoryEngine::new();
-        load(&nothing, SqlMachine::empty().rows()).unwrap();
+        load(&nothing, &SqlMachine::empty().view()).unwrap();
         assert_eq!(nothing.latest().unwrap(), Version::ZERO);
     }
 }

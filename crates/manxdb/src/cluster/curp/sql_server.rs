@@ -8,7 +8,7 @@ use manxdb_core::channel::Life;
 use manxdb_curp::Role;
 use manxdb_curp::disk::CurpRecord;
 use manxdb_curp_sql::driver::SqlNode;
-use manxdb_curp_sql::{PrimaryDriver, SqlMachine};
+use manxdb_curp_sql::{Home, PrimaryDriver, SqlMachine};
 use manxdb_net::packet::Place;
 use manxdb_net::{DataDirectory, RegionId, Runtime};
 
@@ -16,6 +16,18 @@ use super::{client_of, journal, options, settings, shape, up};
 use crate::cluster::file::{ClusterFile, ClusterProtocol, Node};
 use crate::cluster::node;
 use crate::fault::Fault;
+
+/// The engine of a replica's rows: it is written in the order of the log by one thread, which also answers
+/// the cluster, so its memtables are small and written out soon.
+const STORE: manxdb_storage::Options = manxdb_storage::Options {
+    block_cache_bytes: 32 << 20,
+    write_buffer_bytes: 8 << 20,
+    file_bytes: 64 << 20,
+    level0_files: 4,
+    background_jobs: 2,
+    log_segment_bytes: 8 << 20,
+    statistics: false,
+};
 
 /// The server of SQL's rows that a node of the file is.
 ///
@@ -56,10 +68,23 @@ pub fn run_sql_server(
     let settings = settings::<SqlMachine>(file, seed, true);
     let options = options(file);
     let (journal, disk) = journal(data, life)?;
+    let failure = driver.known_failure();
     let mut runtime = Runtime::new(settings, listener, driver).map_err(node::other)?;
     // Server and client are one machine.
     runtime.hold_no_hosted();
-    let core = |id, disk| SqlNode::open(id, life.0, options, 0, disk).map_err(node::other);
+    let home = Home::open(data.path(), STORE).map_err(|error| {
+        Fault::io(
+            format!(
+                "cannot open the replicated rows in {}",
+                data.path().display()
+            ),
+            error,
+        )
+    })?;
+    let core = |id, disk| {
+        let empty = SqlMachine::stored(&home);
+        SqlNode::open_on(empty, id, life.0, options, 0, disk).map_err(node::other)
+    };
     runtime
         .add_with_journal(
             node.place(),
@@ -76,5 +101,9 @@ pub fn run_sql_server(
     runtime.add(place, life, core(client, Vec::new())?);
     runtime.open_datagrams(client).map_err(node::other)?;
     up(file, node, life);
-    runtime.run(Some(stop)).map_err(node::other)
+    runtime.run(Some(stop)).map_err(node::other)?;
+    match failure.why() {
+        Some(why) => Err(Fault::Other(why.to_owned())),
+        None => Ok(()),
+    }
 }
