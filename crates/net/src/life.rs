@@ -68,17 +68,18 @@ impl DataDirectory {
         &self.path
     }
 
-    /// Begins the next life: 1 the first time. It is on disk before anybody hears of it, so no
-    /// two lives are taken for one.
+    /// The next life is the first, whatever lives there were: for who makes a cluster, which has nothing
+    /// to remember. Who only starts a node cannot tell a new directory from one that was lost.
     ///
     /// # Errors
-    /// [`LifeError::Counter`], [`LifeError::Io`].
-    pub fn begin_life(&self) -> Result<Life, LifeError> {
-        self.begin_life_from(1)
+    /// [`LifeError::Io`].
+    pub fn expect_first_life(&self) -> Result<(), LifeError> {
+        self.write_life(0)
     }
 
-    /// As [`DataDirectory::begin_life`], with the number of the first life. The seconds of the clock, for a
-    /// node that may start again with an empty directory: that life must not be taken for an earlier one.
+    /// Begins the next life: `first` in a directory without a counter. It is on disk before anybody hears
+    /// of it, so no two lives are taken for one. A node that may start again with an empty directory begins
+    /// with the seconds of the clock: that life must not be taken for an earlier one.
     ///
     /// # Errors
     /// [`LifeError::Counter`], [`LifeError::Io`].
@@ -98,14 +99,24 @@ impl DataDirectory {
             Err(error) => return Err(io(error)),
         };
         let life = before + 1;
+        self.write_life(life)?;
+        Ok(Life(life))
+    }
+
+    /// Once this returns, the counter is on disk.
+    fn write_life(&self, life: u64) -> Result<(), LifeError> {
+        let path = self.path.join("life");
+        let io = |source| LifeError::Io {
+            path: path.clone(),
+            source,
+        };
         let next = self.path.join("life.next");
         let mut file = File::create(&next).map_err(io)?;
         file.write_all(format!("{life}\n").as_bytes()).map_err(io)?;
         file.sync_all().map_err(io)?;
         fs::rename(&next, &path).map_err(io)?;
         let directory = File::open(&self.path).map_err(io)?;
-        directory.sync_all().map_err(io)?;
-        Ok(Life(life))
+        directory.sync_all().map_err(io)
     }
 }
 
@@ -118,7 +129,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for life in 1..4 {
             let data = DataDirectory::open(directory.path()).unwrap();
-            assert_eq!(data.begin_life().unwrap(), Life(life));
+            assert_eq!(data.begin_life_from(1).unwrap(), Life(life));
         }
     }
 
@@ -130,6 +141,17 @@ mod tests {
         assert_eq!(data.begin_life_from(2_000).unwrap(), Life(1_001));
         fs::remove_file(directory.path().join("life")).unwrap();
         assert_eq!(data.begin_life_from(2_000).unwrap(), Life(2_000));
+    }
+
+    #[test]
+    fn a_directory_that_was_made_for_a_first_life_begins_with_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = DataDirectory::open(directory.path()).unwrap();
+        data.expect_first_life().unwrap();
+        assert_eq!(data.begin_life_from(1_000).unwrap(), Life(1));
+        assert_eq!(data.begin_life_from(1_000).unwrap(), Life(2));
+        data.expect_first_life().unwrap();
+        assert_eq!(data.begin_life_from(1_000).unwrap(), Life(1));
     }
 
     #[test]
@@ -147,7 +169,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let data = DataDirectory::open(directory.path()).unwrap();
         fs::write(directory.path().join("life"), "seven").unwrap();
-        let error = data.begin_life().unwrap_err().to_string();
+        let error = data.begin_life_from(1).unwrap_err().to_string();
         assert!(error.contains("'seven'"), "{error}");
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use manxdb::cluster::dast;
 use manxdb::cluster::file::{ClusterFile, ClusterProtocol, Distances, NAME, Node};
-use manxdb::cluster::node::{directory_of, listen};
+use manxdb::cluster::node::{directory_of, listen, other};
 use manxdb::process::stop_signal;
 use manxdb_core::NodeId;
 use manxdb_dast::Crossing;
@@ -90,7 +90,13 @@ impl Cluster {
     /// Starts every node and waits until all answer; `false` when it was told to stop.
     fn start(&mut self, stop: &UnixStream) -> Result<bool, Fault> {
         for node in self.file.nodes.iter().filter(|_| !self.goes_on) {
-            begin_afresh(&directory_of(&self.path, node.number))?;
+            let directory = directory_of(&self.path, node.number);
+            begin_afresh(&directory)?;
+            if self.file.protocol == ClusterProtocol::Dast {
+                // One that finds no such directory when it is started again has lost its memory.
+                let made = DataDirectory::open(&directory).and_then(|it| it.expect_first_life());
+                made.map_err(other)?;
+            }
         }
         self.file.write(&self.path)?;
         for node in &self.file.nodes {

@@ -9,7 +9,7 @@ use super::drive::Load;
 use super::measured::seconds;
 use super::pool::{CONTROL, Pool, world};
 use super::{CaasOutcome, Trial};
-use crate::trial_error::TrialError;
+use crate::trial_error::{TrialError, check_cores};
 
 /// Virtual time between two words to who waits.
 const SLICE: Nanos = Nanos::from_secs(1);
@@ -57,6 +57,7 @@ fn step(world: &mut World<Pool>, load: &mut Load, by: Nanos) -> Result<(), Trial
     let next = world.now() + by;
     let ran = world.run_until(load, next);
     ran.map_err(|failure| TrialError::Broken(failure.to_string()))?;
+    check_cores(world)?;
     load.check().map_err(TrialError::Broken)
 }
 

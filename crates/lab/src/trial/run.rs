@@ -16,7 +16,7 @@ use crate::candidate::{Candidate, Cluster};
 use crate::dast::paper_links;
 use crate::requests::Requests;
 use crate::tpcc;
-use crate::trial_error::TrialError;
+use crate::trial_error::{TrialError, check_cores};
 
 /// Virtual time between two words to who waits.
 const SLICE: Nanos = Nanos::from_millis(20);
@@ -101,7 +101,8 @@ fn world<S: Candidate>(trial: &Trial) -> (World<S>, Clients, Vec<NodeId>) {
         .filter(|node| system.role(*node).is_some())
         .collect();
     let mut options = WorldOptions::new(trial.seed, places);
-    options.check = trial.warehouse == Warehouse::Tiny;
+    // Looked at after each slice ([`is_looked_at`]).
+    options.check = false;
     if trial.cpu == Cpu::Modelled {
         options.cost = CostModel::default();
     }
@@ -115,6 +116,11 @@ fn world<S: Candidate>(trial: &Trial) -> (World<S>, Clients, Vec<NodeId>) {
     let from = SimTime::from_millis(trial.warm_up_ms);
     let clients = Clients::new(requests, clients, trial.outstanding, from);
     (world, clients, servers)
+}
+
+/// Whether invariants are checked, which experiments at their full size have no time for.
+fn is_looked_at(trial: &Trial) -> bool {
+    trial.warehouse == Warehouse::Tiny
 }
 
 /// Runs a trial on a system.
@@ -133,6 +139,9 @@ pub(crate) fn measure<S: Candidate>(
         let next = (world.now() + SLICE).min(if world.now() < from { from } else { until });
         let ran = world.run_until(&mut clients, next);
         ran.map_err(|failure| TrialError::Broken(failure.to_string()))?;
+        if is_looked_at(trial) {
+            check_cores(&world)?;
+        }
         if next == from {
             before = busy(&world);
         }

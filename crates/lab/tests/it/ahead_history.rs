@@ -96,7 +96,7 @@ fn histories_are_as_their_level_promises() {
         (Level::Session, Promise::Session),
         (Level::Strict, Promise::Strict),
     ];
-    for seed in 0..seeds(24) {
+    for seed in 0..seeds(12) {
         let (level, promise) = levels[usize::try_from(seed % 3).unwrap()];
         let found = run(seed, options(None), level, promise);
         assert!(found.is_empty(), "{level:?}, seed {seed}: {found:#?}");
@@ -144,7 +144,10 @@ fn under_load_the_tail_is_one_round_trip_and_local_transactions_do_not_notice() 
             let (lan, wan) = paper_links();
             let (places, clients) = place(topology, 16, lan, wan);
             let shared = crate::common::shared(topology, options);
-            let mut world = World::new(DastSystem::new(shared), WorldOptions::new(5, places));
+            let mut world_options = WorldOptions::new(5, places);
+            // Latencies are asked for; looks at so many clients' calls would take longer than steps.
+            world_options.check = false;
+            let mut world = World::new(DastSystem::new(shared), world_options);
             let generator = Increments {
                 topology,
                 crt_percent,

@@ -16,7 +16,11 @@ type Data = data::Data<Sharing>;
 const MANY: &Design<Sharing> = &ALL[0];
 
 fn measured(seed: u64, run: impl Fn(&Trial) -> CaasOutcome) -> Data {
-    let trials = MANY.plan(Scale::Smoke, seed).into_iter();
+    of_trials(seed, MANY.plan(Scale::Smoke, seed), run)
+}
+
+fn of_trials(seed: u64, trials: Vec<Trial>, run: impl Fn(&Trial) -> CaasOutcome) -> Data {
+    let trials = trials.into_iter();
     let records = trials.map(|trial| Record {
         outcome: run(&trial),
         trial,
@@ -53,8 +57,11 @@ fn equal_seeds_make_equal_files_and_what_is_promised_holds() {
     let json = data.to_json();
     assert_eq!(Data::from_json(&json, MANY.name).unwrap(), data);
     golden::check(MANY.name, &data.to_csv());
-    let again = measured(1, run);
-    assert_eq!(again.to_json(), json);
+    // A trial makes the same outcome again, and equal outcomes the same files.
+    let busiest = data.records.iter().max_by_key(|it| it.outcome.events);
+    let busiest = busiest.unwrap();
+    assert_eq!(run(&busiest.trial), busiest.outcome);
+    let again = Data::from_json(&json, MANY.name).unwrap();
     assert_eq!(again.to_csv(), data.to_csv());
     assert_eq!(
         MANY.pictures(&again).unwrap(),
@@ -74,7 +81,9 @@ fn equal_seeds_make_equal_files_and_what_is_promised_holds() {
 
 #[test]
 fn without_fair_shares_the_promise_about_the_queue_is_broken() {
-    let data = measured(1, |trial| {
+    let mut ours = MANY.plan(Scale::Smoke, 1);
+    ours.retain(|trial| trial.who == Who::Manxdb);
+    let data = of_trials(1, ours, |trial| {
         let unfair = |options: &mut manxdb_jobs::Options| {
             options.mutant = Some(Mutant::NoFairShares);
         };

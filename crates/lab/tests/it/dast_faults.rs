@@ -19,9 +19,9 @@ fn draw(seed: u64) -> Plan {
     plan::draw(seed, &Setting::of_seed(seed))
 }
 
-/// So many seeds are drawn by each of four tests, which use the processors that there are; a thousand
-/// with `MANXDB_SEEDS=20` (`make night`), and any others by `make soak`.
-const SEEDS: u64 = 50;
+/// So many seeds are drawn by each of four tests, which use the processors that there are: a hundred, two
+/// thousand with `MANXDB_SEEDS=20` (`make night`), and any others by `make soak`.
+const SEEDS: u64 = 25;
 
 /// Seeds of the `part`th of four tests hold.
 fn hold(test: &str, part: u64) {

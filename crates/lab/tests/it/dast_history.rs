@@ -12,6 +12,7 @@ use manxdb_lab::append::{AppendLoad, history, shared};
 use manxdb_lab::dast::{DastSystem, paper_links, place};
 use manxdb_lab::load::{Load, LoadOptions};
 use manxdb_sim::{SimTime, World, WorldOptions};
+use manxdb_test_harness::seeds;
 use manxdb_txn::procedure::ShardId;
 use manxdb_workloads::Topology;
 use manxdb_workloads::append::{Kind, Settings, decode};
@@ -90,12 +91,12 @@ fn options(mutant: Option<Mutant>) -> Options {
 #[test]
 fn histories_are_as_their_level_promises() {
     let levels = [
-        (Level::Serializable, Promise::Serializable, 10),
-        (Level::Session, Promise::Session, 6),
-        (Level::Strict, Promise::Strict, 6),
+        (Level::Serializable, Promise::Serializable, 4),
+        (Level::Session, Promise::Session, 3),
+        (Level::Strict, Promise::Strict, 3),
     ];
-    for (level, promise, seeds) in levels {
-        for seed in 0..seeds {
+    for (level, promise, usual) in levels {
+        for seed in 0..seeds(usual) {
             let settings = Settings::default();
             let found = run(seed, options(None), settings, level, promise);
             assert!(found.is_empty(), "{level:?}, seed {seed}: {found:#?}");

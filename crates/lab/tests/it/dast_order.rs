@@ -11,7 +11,7 @@ use manxdb_sim::{Fault, FaultKind, Link, SimTime, World, WorldOptions};
 use manxdb_txn::procedure::ShardId;
 
 /// No call is made after this.
-const ENDS: SimTime = SimTime::from_secs(3);
+const ENDS: SimTime = SimTime::from_millis(3_500);
 
 struct Run {
     topology: Topology,
@@ -219,7 +219,7 @@ fn a_manager_that_took_over_is_found_at_once() {
             30,
             paper_links(),
         );
-        let all = run.load.latencies(true, SimTime::from_millis(1_800), ENDS);
+        let all = run.load.latencies(true, SimTime::from_secs(2), ENDS);
         let (median, tail) = (percentile(&all, 50), percentile(&all, 99));
         // Others still ask the one that led before, which passes it on.
         assert!(

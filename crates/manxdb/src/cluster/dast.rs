@@ -93,6 +93,8 @@ pub const OUT: &str = "is out";
 pub const LEADS: &str = "leads";
 /// As [`LEADS`].
 pub const FOLLOWS: &str = "follows";
+/// The state of one that has lost its memory and not got it from the others.
+pub const RECOVERS: &str = "recovers";
 
 /// Equal for replicas with equal rows.
 pub const ROWS: &str = "rows";
@@ -109,7 +111,11 @@ pub fn notes(core: &DastNode) -> Vec<(String, String)> {
         note("records", replica.records().to_string());
     }
     if let Some(manager) = core.manager() {
-        let state = if manager.leads() { LEADS } else { FOLLOWS };
+        let state = match (manager.has_memory(), manager.leads()) {
+            (false, _) => RECOVERS,
+            (true, true) => LEADS,
+            (true, false) => FOLLOWS,
+        };
         note(STATE, state.to_owned());
         note("records", manager.records().to_string());
     }

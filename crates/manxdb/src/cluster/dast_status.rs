@@ -8,7 +8,7 @@ use manxdb_gateway::admin::HealthReport;
 use manxdb_net::Status;
 
 use super::answers::note;
-use super::dast::{self, TAKES_PART, topology};
+use super::dast::{self, OUT, RECOVERS, TAKES_PART, topology};
 use super::file::{ClusterFile, Node};
 use super::geo::measured::{MEASURED, Measured};
 use super::node::STATE;
@@ -43,6 +43,8 @@ struct Group<'f> {
     working: usize,
     /// Those that answer.
     answering: usize,
+    /// Those that answer, have lost what they had in memory, and have not got it from the others.
+    forgetful: usize,
     /// Whether one of them leads.
     is_led: bool,
 }
@@ -58,6 +60,18 @@ fn start(node: &Node) -> String {
 /// What is to be done about a group that has lost what it had.
 const ANEW: &str = "start its nodes if they only stand still; what a majority had in memory is gone with \
     its processes: manxdb cluster down, then up";
+
+impl Group<'_> {
+    /// Whether what it had is gone with its processes: nobody is left who could give it to those that
+    /// have started again.
+    fn has_lost_memory(&self) -> bool {
+        self.working == 0 && self.forgetful * 2 > self.nodes.len()
+    }
+}
+
+/// What is to be done about a region that is fenced and has lost what it had.
+const LOST: &str = "it is not taken in again, since its rows are nowhere else: manxdb cluster down, then up, \
+    begins without any";
 
 /// What is to be done about a region that is fenced.
 const TAKE_IN: &str = "it is taken in when the others hear it again: let its nodes go on if they stand still \
@@ -80,17 +94,14 @@ pub fn judge(file: &ClusterFile, said: impl Fn(&Node) -> Option<Said>) -> Vec<He
         let said = said(node);
         let state = said.as_ref().and_then(|said| said.state.as_deref());
         group.nodes.push(node);
+        group.forgetful += usize::from(matches!(state, Some(OUT | RECOVERS)));
         group.answering += usize::from(said.is_some());
         group.is_led |= state == Some(dast::LEADS);
         fenced.extend(said.as_ref().and_then(|said| said.fenced));
         let works = matches!(state, Some(dast::LEADS | dast::FOLLOWS | TAKES_PART));
         group.working += usize::from(works);
         if !works {
-            let how = said.map_or("does not answer".to_owned(), |_| {
-                "is out and gets its rows from others".to_owned()
-            });
-            let what = format!("node {}, {}, {how}", node.number, node.role);
-            single.push(HealthReport::degraded(what, start(node)));
+            single.push((node, said.is_some()));
         }
     }
     let mut found: Vec<_> = regions
@@ -98,18 +109,45 @@ pub fn judge(file: &ClusterFile, said: impl Fn(&Node) -> Option<Said>) -> Vec<He
         .filter_map(|(r, group)| led(*r, group))
         .collect();
     found.extend(shards.iter().filter_map(|(s, group)| held(*s, group)));
-    found.extend(fenced.into_iter().map(apart));
-    found.extend(single);
+    let group_of = |node: &Node| match topology(file).role(NodeId(node.number)) {
+        Role::Manager(region) => regions.get(&region.0),
+        Role::Replica(shard) => shards.get(&shard.0),
+        Role::Client => None,
+    };
+    let is_lost = |node: &Node| group_of(node).is_some_and(Group::has_lost_memory);
+    found.extend(fenced.into_iter().map(|region| {
+        let of_region = |node: &&Node| {
+            let place = topology(file).region_of_node(NodeId(node.number));
+            place.is_some_and(|place| place.0 == region)
+        };
+        apart(region, file.nodes.iter().filter(of_region).any(is_lost))
+    }));
+    // Of a group that has lost its memory the nodes that answer wait for what nobody can give them.
+    let told = single
+        .into_iter()
+        .filter(|(node, answers)| !answers || !is_lost(node));
+    found.extend(told.map(|(node, answers)| alone(node, answers)));
     found
 }
 
+/// A node that does not do its work.
+fn alone(node: &Node, answers: bool) -> HealthReport {
+    let how = if answers {
+        "is out and gets what it had from others"
+    } else {
+        "does not answer"
+    };
+    let what = format!("node {}, {}, {how}", node.number, node.role);
+    HealthReport::degraded(what, start(node))
+}
+
 /// A region that the others go on without.
-fn apart(region: u32) -> HealthReport {
+fn apart(region: u32, is_lost: bool) -> HealthReport {
     let what = format!(
         "region {region} is fenced: the others have not heard it and go on without it; what touches it \
          is refused, and what was under way with it waits"
     );
-    HealthReport::degraded(what, TAKE_IN)
+    HealthReport::degraded(what, if is_lost { LOST } else { TAKE_IN })
 }
 
 /// Whether a region has a leader, without whom nothing is ordered there.
@@ -118,7 +156,13 @@ fn led(region: u32, group: &Group<'_>) -> Option<HealthReport> {
     if group.is_led {
         return None;
     }
-    let what = if answering * 2 > all {
+    let what = if group.has_lost_memory() {
+        let forgetful = group.forgetful;
+        format!(
+            "region {region} has lost its memory: {forgetful} of its {all} managers have started again, \
+             and what a majority had in memory is gone"
+        )
+    } else if answering * 2 > all {
         format!("region {region} has no leader though {answering} of its {all} managers answer")
     } else {
         format!("region {region} has lost its majority: {answering} of its {all} managers answer")
@@ -132,8 +176,15 @@ fn led(region: u32, group: &Group<'_>) -> Option<HealthReport> {
 /// Whether a majority has a shard's rows.
 fn held(shard: u32, group: &Group<'_>) -> Option<HealthReport> {
     let (all, working) = (group.nodes.len(), group.working);
-    let what =
-        format!("shard {shard} has lost its majority: {working} of its {all} replicas take part");
+    let what = if group.has_lost_memory() {
+        let forgetful = group.forgetful;
+        format!(
+            "shard {shard} has lost its rows: {forgetful} of its {all} replicas have started again, and \
+             none is left that has them"
+        )
+    } else {
+        format!("shard {shard} has lost its majority: {working} of its {all} replicas take part")
+    };
     (working * 2 <= all).then(|| HealthReport::unavailable(what, ANEW))
 }
 
@@ -225,6 +276,32 @@ mod tests {
                 && said[0].contains("manxdb cluster resume"),
             "{said:?}"
         );
+    }
+
+    #[test]
+    fn a_region_whose_processes_have_all_started_again_has_lost_what_it_had() {
+        let file = cluster();
+        let of_region = |number: &u32| {
+            let region = topology(&file).region_of_node(NodeId(*number));
+            region.is_some_and(|region| region.0 == 0)
+        };
+        let all = (0..topology(&file).servers()).filter(of_region);
+        let states = all.map(|number| {
+            let is_manager = managers().contains(&number);
+            (number, Some(if is_manager { dast::RECOVERS } else { OUT }))
+        });
+        let said = said_with(&states.collect::<Vec<_>>(), Some(0));
+        let begins = [
+            "unavailable: region 0 has lost its memory: 3 of its 3 managers have started again",
+            "unavailable: shard 0 has lost its rows: 3 of its 3 replicas have started again",
+            "unavailable: shard 1 has lost its rows: 3 of its 3 replicas have started again",
+            "degraded: region 0 is fenced: ",
+        ];
+        assert_eq!(said.len(), begins.len(), "{said:?}");
+        for (said, begins) in said.iter().zip(begins) {
+            assert!(said.starts_with(begins), "{said}");
+            assert!(said.contains("manxdb cluster down, then up"), "{said}");
+        }
     }
 
     #[test]

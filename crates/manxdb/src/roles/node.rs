@@ -15,7 +15,7 @@ use crate::cluster::geo::GeoCluster;
 use crate::cluster::geo::admin::Admin;
 use crate::cluster::geo::meter::Meter;
 use crate::cluster::geo::pulse::Pulse;
-use crate::cluster::node::{directory_of, listen, other};
+use crate::cluster::node::{begin_life, directory_of, listen, other};
 use crate::cluster::{curp, dast};
 use crate::fault::Fault;
 use crate::process::{start_log_of_environment, stop_signal};
@@ -59,7 +59,7 @@ pub fn run_with(args: &ClusterNode, carrier: Option<CarrierWish>) -> Result<Exit
     };
     let data = DataDirectory::open(&directory_of(&path, number)).map_err(other)?;
     if file.protocol == ClusterProtocol::Curp {
-        let life = curp::begin_life(&data)?;
+        let life = begin_life(&data)?;
         let carrier = match carrier {
             Some(carrier) => carrier,
             // Nobody takes up what a cluster leaves that was stopped as a whole.
@@ -92,7 +92,7 @@ fn run_dast(
     let admin = admin
         .map(|address| Admin::listen(address, args, data.path()))
         .transpose()?;
-    let life = data.begin_life().map_err(other)?;
+    let life = begin_life(data)?;
     let delays = file.delays();
     let settings = Settings {
         cluster: file.id(),

@@ -30,7 +30,7 @@ use super::store::{Store, open_engine};
 use super::{Server, TICK, certificate};
 use crate::cluster::curp;
 use crate::cluster::file::{ClusterFile, Node};
-use crate::cluster::node::{listen, other};
+use crate::cluster::node::{begin_life, listen, other};
 use crate::cluster::replication::{Counts, Replication};
 use crate::config::{CurpAt, Settings};
 use crate::fault::Fault;
@@ -187,7 +187,7 @@ struct Membership {
 impl Membership {
     fn start(file: &ClusterFile, node: &Node, data: DataDirectory) -> Result<Self, Fault> {
         let listener = listen(node)?;
-        let life = curp::begin_life(&data)?;
+        let life = begin_life(&data)?;
         let (sender, events) = channel();
         let io = |error| Fault::io("cannot start the nodes of this process", error);
         let (server, client) = (

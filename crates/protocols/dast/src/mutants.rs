@@ -54,11 +54,13 @@ pub enum Mutant {
     FenceAmidReturn,
     /// A region says that it has run what a replica that comes back may still want values for.
     PassesJoining,
+    /// A server that lost its memory takes itself for one that begins with its cluster.
+    BeginsAgain,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 24] = [
+    pub const ALL: [Mutant; 25] = [
         Mutant::NoClockGate,
         Mutant::NoPromise,
         Mutant::CutWithoutCounts,
@@ -83,5 +85,6 @@ impl Mutant {
         Mutant::SessionForgetsRegion,
         Mutant::FenceAmidReturn,
         Mutant::PassesJoining,
+        Mutant::BeginsAgain,
     ];
 }

@@ -66,6 +66,16 @@ impl DastNode {
     /// The node of that number in its `life`th life, which has no memory of the earlier ones.
     /// `rows` are those a replica begins with.
     pub fn new(me: NodeId, life: u64, shared: &Shared, rows: impl FnOnce() -> Rows) -> Self {
+        assert!(life > 0, "lives begin with 1");
+        #[cfg(feature = "mutants")]
+        let life = match shared.options.mutant {
+            Some(crate::mutants::Mutant::BeginsAgain)
+                if shared.topology.role(me) != Role::Client =>
+            {
+                1
+            }
+            _ => life,
+        };
         match shared.topology.role(me) {
             Role::Replica(shard) => {
                 Self::Replica(Replica::new(me, shard, life, shared.clone(), rows()))

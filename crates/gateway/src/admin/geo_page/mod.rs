@@ -126,7 +126,7 @@ fn node_row(html: &mut String, geo: &Value, node: &Value) {
 /// What a node of each state is to a reader who looks for trouble.
 fn class(state: Option<&str>) -> &'static str {
     match state {
-        Some("is out") | None => "stopped",
+        Some("is out" | "recovers") | None => "stopped",
         Some(_) => "serving",
     }
 }

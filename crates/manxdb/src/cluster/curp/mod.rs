@@ -13,8 +13,6 @@ mod proxy;
 mod redis_node;
 mod sql_server;
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use manxdb_core::channel::Life;
 use manxdb_core::{Nanos, NodeId};
 use manxdb_curp::disk::CurpRecord;
@@ -86,17 +84,6 @@ pub fn durability(file: &ClusterFile) -> &'static str {
         Durability::Fsync => "fsync",
         Durability::Memory | Durability::Volatile => "memory",
     }
-}
-
-/// Begins the next life of a node. One that lost its directory must not be taken for the process before,
-/// which had what was acknowledged: so lives are numbered from the clock's seconds on.
-///
-/// # Errors
-/// The directory cannot be written, or has a counter that is none.
-pub fn begin_life(data: &DataDirectory) -> Result<Life, Fault> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let seconds = since.map_or(1, |since| since.as_secs());
-    data.begin_life_from(seconds.max(1)).map_err(node::other)
 }
 
 /// The journal of a node, and what is in it.

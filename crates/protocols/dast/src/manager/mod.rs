@@ -182,16 +182,6 @@ impl Manager {
         self.group.leads()
     }
 
-    /// Records kept about transactions: bounded while everything is well.
-    #[must_use]
-    pub fn records(&self) -> usize {
-        let lead = self.lead.as_ref();
-        self.ledger().crts.len()
-            + self.ledger().orders.len()
-            + self.copies.as_ref().map_or(0, Copies::len)
-            + lead.map_or(0, |lead| lead.crossing.len() + lead.waiting.len())
-    }
-
     pub(crate) fn start(&mut self, now: LocalTime, out: &mut Out) {
         let now = self.wall.see(now);
         let mut wanted = Vec::new();
@@ -425,6 +415,10 @@ impl Manager {
 
     /// A new leader: asks all nodes how far they are, and tells them all that is open.
     fn begin_to_lead(&mut self, now: LocalTime, view: u64, out: &mut Out) {
+        assert!(
+            self.has_memory(),
+            "who leads knows what its region has agreed on"
+        );
         let ledger = self.group.state();
         let waiting = ledger.crts.values().filter_map(|crt| match crt.decision {
             Some(Decision::Commit(at)) => Some(at),

@@ -2,8 +2,10 @@
 //! region is bound by the others.
 
 use manxdb_core::{LocalTime, Nanos};
+use manxdb_vr::Status;
 
 use super::Manager;
+use super::copies::Copies;
 use crate::ledger::Membership;
 use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
@@ -43,6 +45,23 @@ pub struct Pair {
 }
 
 impl Manager {
+    /// Records kept about transactions: bounded while everything is well.
+    #[must_use]
+    pub fn records(&self) -> usize {
+        let lead = self.lead.as_ref();
+        self.ledger().crts.len()
+            + self.ledger().orders.len()
+            + self.copies.as_ref().map_or(0, Copies::len)
+            + lead.map_or(0, |lead| lead.crossing.len() + lead.waiting.len())
+    }
+
+    /// Whether it knows what its region has agreed on. A manager that starts again does not before a
+    /// majority of its region's managers has told it: never, when a majority has lost its memory.
+    #[must_use]
+    pub fn has_memory(&self) -> bool {
+        self.group.status() != Status::Recovering
+    }
+
     /// The number of the group's view: how often its leader was replaced.
     #[must_use]
     pub fn view(&self) -> u64 {

@@ -5,6 +5,7 @@ mod kept;
 use manxdb_core::check::ensure;
 
 use super::Replica;
+use crate::timestamp::Timestamp;
 
 impl Replica {
     /// Checks the invariants of this replica, of its clock and of its execution.
@@ -41,6 +42,14 @@ impl Replica {
         let has_nothing = self.locals.is_empty() && self.floors.is_empty();
         ensure(self.standing.has_state() || has_nothing, || {
             "S3: it has no state and knows of transactions".to_owned()
+        })?;
+        ensure(
+            self.standing.has_state() || self.coordinating.is_empty(),
+            || "S6: it has no state and answers clients".to_owned(),
+        )?;
+        let has_run = self.cuts.safe() > Timestamp::ZERO || self.execution.waiting() > 0;
+        ensure(self.standing.has_state() || !has_run, || {
+            "S7: it has no state and says that it has run transactions".to_owned()
         })
     }
 
