@@ -10,7 +10,7 @@ from harness.pool import PATIENCE, wait_for
 from harness.servers import free_port
 
 # Long beside what a busy machine makes a process wait: all servers look for work without rest.
-LEASE_SECONDS = 10.0
+LEASE_SECONDS = 6.0
 FLAGS = {"--replicas": 3, "--size-mb": 256, "--lease-ms": int(LEASE_SECONDS * 1000)}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pymysql
 
 from common import check_books, connect, contains, go_on, insist, open_bank, run, start_tellers
-from harness.checks import Skip, check, expect
+from harness.checks import Skip, check, expect, rounds
 from harness.memory import Memory, OnMemory, Rack
 from harness.pool import PATIENCE, wait_for
 from harness.servers import PASSWORD
@@ -148,7 +148,7 @@ def check_keeper(rack):
 @check
 def all_processes_are_killed_and_what_was_acknowledged_is_there():
     with OnDisk() as rack:
-        all_is_killed_again_and_again(rack, 4)
+        all_is_killed_again_and_again(rack, rounds(2, 8))
         contains(rack.logs(), "all rows are in a checkpoint")
         numbers = rack.memory[0].numbers()
         for name in ("checkpoint_bytes", "checkpoint_age_seconds", "segments", "batches_bytes"):
@@ -160,7 +160,7 @@ def all_processes_are_killed_and_what_was_acknowledged_is_there():
 @check
 def all_processes_are_killed_that_had_replicas():
     with OnDisk(servers=4, flags=REPLICATED) as rack:
-        all_is_killed_again_and_again(rack, 2)
+        all_is_killed_again_and_again(rack, rounds(1, 4))
 
 
 @check
@@ -189,15 +189,15 @@ def what_ends_in_order_loses_nothing_though_nobody_waited_for_the_disk():
         link = connect(server)
         run(link, "CREATE DATABASE shop")
         run(link, "CREATE TABLE shop.item (id INT PRIMARY KEY)")
-        for life in range(1, 4):
-            for row in range(300):
+        for life in range(1, 3):
+            for row in range(150):
                 insist(link, f"INSERT INTO shop.item VALUES ({life * 1000 + row})")
             expect(server.stop(), 0, server.log_tail())
             for memory in random.sample(rack.memory, 2):
                 expect(memory.end(signal.SIGTERM), 0)
             rack.start_again()
             link = connect(server)
-            expect(run(link, "SELECT COUNT(*) FROM shop.item"), ((300 * life,),))
+            expect(run(link, "SELECT COUNT(*) FROM shop.item"), ((150 * life,),))
 
 
 @check
@@ -206,7 +206,7 @@ def a_keeper_is_killed_and_the_next_one_goes_on():
         servers = [rack.database(), rack.database()]
         open_bank(servers[0])
         tellers = start_tellers(servers, 0)
-        for turn in range(6):
+        for turn in range(rounds(4, 12)):
             go_on(tellers, 10)
             for archiver in rack.archivers()[:1 + turn % 2]:
                 kill(archiver)
@@ -270,7 +270,7 @@ def who_brings_rows_back_is_killed_over_it_and_the_next_one_begins_anew():
         begun = 0
         for memory in rack.memory:
             memory.start()
-        for turn in range(6):
+        for turn in range(rounds(3, 12)):
             begun += 1
             await_words(rack, "rows are being restored", begun)
             if turn % 3 == 2:

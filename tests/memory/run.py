@@ -12,7 +12,7 @@ import time
 import pymysql
 
 from common import ACCOUNTS, check_books, connect, contains, go_on, insist, open_bank, run, start_tellers
-from harness.checks import check, expect, expect_error, main
+from harness.checks import check, expect, expect_error, main, rounds
 from harness.memory import LEASE_SECONDS, Memory, OnMemory, Rack
 from harness.pool import PATIENCE, wait_for
 from harness.servers import PASSWORD
@@ -231,7 +231,8 @@ def strike_often(how, times):
 
 @check
 def a_server_that_is_killed_is_in_nobodys_way_and_comes_back():
-    strike_often(signal.SIGKILL, 4)
+    # Each of two servers dies once: one of them is the one whose coordinator leads.
+    strike_often(signal.SIGKILL, rounds(2, 8))
 
 
 WIDE_ROWS = 600
@@ -273,7 +274,7 @@ def who_dies_with_locks_leaves_a_transaction_whole_or_not_at_all():
         rows = ", ".join(f"({number}, 0, 0)" for number in range(WIDE_ROWS))
         insist(link, f"INSERT INTO bank.wide VALUES {rows}")
         # Once it is the one whose coordinator leads.
-        for _ in range(3):
+        for _ in range(rounds(2, 6)):
             victim, other = servers
             link = connect(other)
             acknowledged = [run(link, "SELECT MAX(v) FROM bank.wide")[0][0]]
@@ -295,7 +296,7 @@ def who_dies_with_locks_leaves_a_transaction_whole_or_not_at_all():
 
 @check
 def a_server_that_stands_still_is_shut_out_and_comes_back():
-    strike_often(signal.SIGSTOP, 2)
+    strike_often(signal.SIGSTOP, rounds(2, 4))
 
 
 def change_tables(server, changes):
@@ -322,11 +323,11 @@ def who_dies_over_a_table_leaves_it_as_it_was_or_as_it_was_to_be():
         for first in range(0, rows, 500):
             values = ", ".join(f"({number}, {number % 7})" for number in range(first, first + 500))
             insist(link, f"INSERT INTO shop.item VALUES {values}")
-        for times in range(4):
+        for times in range(rounds(2, 8)):
             victim, other = servers
             changes = [0]
             threading.Thread(target=change_tables, args=(victim, changes), daemon=True).start()
-            wait_for("tables are changed", lambda: changes[0] >= 1 + times)
+            wait_for("tables are changed", lambda: changes[0] >= 1 + 2 * times)
             time.sleep(random.uniform(0, 0.3))
             victim.kill()
             struck = time.monotonic()
@@ -432,7 +433,7 @@ def a_memory_server_that_stands_still_for_a_while_is_not_given_up():
         rack.databases.append(late)
         comes = threading.Thread(target=late.start, daemon=True)
         comes.start()
-        time.sleep(8)  # longer than one waits at a door at once
+        time.sleep(6)  # longer than one waits at a door at once
         go_on(tellers, 5)
         rack.memory[2].process.send_signal(signal.SIGCONT)
         comes.join(PATIENCE)
