@@ -124,11 +124,18 @@ impl Directory {
     }
 
     /// Forgets clients whose process has had no connection here for [`ABSENCE_MAX`]; `present` are
-    /// the addresses of those that have one. A client that comes back says again who it is.
-    pub fn forget_absent(&mut self, now: Nanos, present: &BTreeSet<SocketAddr>) -> Vec<NodeId> {
+    /// the addresses of those that have one. A client that comes back says again who it is. Clients of
+    /// this process, which is at `own`, stay: it has no connection to itself.
+    pub fn forget_absent(
+        &mut self,
+        now: Nanos,
+        own: SocketAddr,
+        present: &BTreeSet<SocketAddr>,
+    ) -> Vec<NodeId> {
         let mut gone = Vec::new();
         self.nodes.retain(|node, known| {
-            if known.is_server || present.contains(&known.address) {
+            let is_here = known.address == own || present.contains(&known.address);
+            if known.is_server || is_here {
                 known.absent_since = None;
                 return true;
             }
@@ -183,9 +190,11 @@ mod tests {
         assert!(directory.learn(&hello(5, 3)).is_ok());
         let client = SocketAddr::from(([127, 0, 0, 1], 3));
         assert_eq!(directory.find(NodeId(5)), Some((client, RegionId(0))));
+        assert!(directory.learn(&hello(6, 4)).is_ok());
+        let own = SocketAddr::from(([127, 0, 0, 1], 4));
         let mut forget = |secs, present: &[SocketAddr]| {
             let present = present.iter().copied().collect();
-            directory.forget_absent(Nanos::from_secs(secs), &present)
+            directory.forget_absent(Nanos::from_secs(secs), own, &present)
         };
         assert_eq!(forget(1, &[]), []);
         assert_eq!(forget(50, &[client]), []);
@@ -193,7 +202,9 @@ mod tests {
         assert_eq!(forget(129, &[]), []);
         assert_eq!(forget(130, &[]), [NodeId(5)]);
         assert_eq!(directory.find(NodeId(5)), None);
-        assert_eq!(directory.addresses(), BTreeSet::from([server]));
+        let of_this_process = directory.find(NodeId(6));
+        assert_eq!(of_this_process, Some((own, RegionId(0))), "it needs none");
+        assert_eq!(directory.addresses(), BTreeSet::from([server, own]));
     }
 
     #[test]

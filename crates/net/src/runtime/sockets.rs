@@ -311,7 +311,7 @@ where
         self.inbound.retain(|_, inbound| !too_long(inbound));
         let present = self.inbound.values().filter_map(Inbound::address).collect();
         let directory = &mut self.settings.directory;
-        let gone = directory.forget_absent(now, &present);
+        let gone = directory.forget_absent(now, self.address, &present);
         if gone.is_empty() {
             return;
         }
