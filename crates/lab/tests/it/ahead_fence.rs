@@ -4,6 +4,7 @@
 
 mod around_return;
 mod coming_back;
+mod lost_region;
 
 use crate::common::{Increments, run_to_rest};
 use manxdb_checker::append::{Level as Promise, check};
