@@ -76,7 +76,7 @@ mod tests {
             let now = AtOnce { bytes, behind: 7 };
             assert_eq!(postcard::to_stdvec(&now).unwrap(), before);
             assert_eq!(
-                postcard::to_stdvec(&(Bytes(&now.bytes), 7)).unwrap(),
+                postcard::to_stdvec(&(Bytes(&now.bytes), 7_u8)).unwrap(),
                 before
             );
             assert_eq!(postcard::from_bytes(&before), Ok(now));
