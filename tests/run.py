@@ -49,10 +49,9 @@ def run_cargo(report, tier):
         files = [program for program in programs if program.title == "sql/it"]
         rust_tests.run(report, files, ["sqllogic::", "connect_statements::"])
         return
-    rust_tests.run(report, programs)
-    # Against servers that these tests have fetched.
+    # These run against servers that the other tests need not have.
     stores = [program for program in programs if program.name == "stores"]
-    rust_tests.run(report, stores, ["--ignored"])
+    rust_tests.run(report, programs, ignored=stores)
     rust_tests.run_examples(report)
 
 

@@ -145,9 +145,9 @@ def take(report, ran):
         report.passed += summary[0] - passed
 
 
-def run_each(report, programs, arguments, libraries):
-    """Runs programs one after the other: most use every processor by themselves."""
-    for program in programs:
+def run_each(report, runs, libraries):
+    """Runs programs, each with its arguments, one after the other: most use every processor by themselves."""
+    for program, arguments in runs:
         report.say(f"== {program.title}")
         ran = run_program(program, arguments, libraries)
         failures = len(report.failures)
@@ -156,16 +156,18 @@ def run_each(report, programs, arguments, libraries):
             report.say("\n".join(ran[1]))
 
 
-def run(report, programs, arguments=()):
-    """Runs programs, and those that mostly wait beside the others."""
+def run(report, programs, arguments=(), ignored=()):
+    """Runs programs, and those that mostly wait beside the others, as are the tests of `ignored` programs that
+    cargo alone would not run."""
     libraries = library_path()
-    waiting = [program for program in programs if program.title in WAITING]
-    busy = [program for program in programs if program.title not in WAITING]
+    waiting = [(program, arguments) for program in programs if program.title in WAITING]
+    waiting += [(program, ["--ignored"]) for program in ignored]
+    busy = [(program, arguments) for program in programs if program.title not in WAITING]
     part = report.part()
     with ThreadPoolExecutor(1) as beside:
         try:
-            done = beside.submit(run_each, part, waiting, arguments, libraries)
-            run_each(report, busy, arguments, libraries)
+            done = beside.submit(run_each, part, waiting, libraries)
+            run_each(report, busy, libraries)
             done.result()
         except BaseException:
             # The thread ends behind the program that it waits for.
