@@ -61,12 +61,21 @@ class Coordinated(Processes):
         process = self.status()["nodes"][0]["answer"].get("process")
         return next((place for place, one in self.coordinators.items() if one.pid == process), None)
 
+    def wait_for_leader(self, wanted=(0, 1)):
+        """Until one of these leads; which."""
+        def leads():
+            place = self.leader()
+            return (place,) if place in wanted else None
+        (place,) = self.wait_for("a coordinator leads", leads)
+        return place
+
     def wait_for(self, what, holds):
-        """Until it holds."""
+        """What `holds` gives, once that is something. Asked again at once, a busy process may not answer in time."""
         deadline = time.monotonic() + PATIENCE
-        while not holds():
+        while not (found := holds()):
             assert time.monotonic() < deadline, f"this does not come: {what}"
             time.sleep(0.05)
+        return found
 
     def said(self, place):
         """What a coordinator has said so far."""
@@ -74,8 +83,7 @@ class Coordinated(Processes):
 
     def kill_master(self):
         """kill -9 of the master; which node that was."""
-        self.wait_for("a master", self.master)
-        number, _ = self.master()
+        number, _ = self.wait_for("a master", self.master)
         self.nodes[number].kill()
         self.nodes[number].wait(timeout=PATIENCE)
         return number
@@ -86,7 +94,7 @@ class Coordinated(Processes):
 
     def end_leader(self, how):
         """Ends the one that leads, and returns which one that was."""
-        place = self.leader()
+        place = self.wait_for_leader()
         self.coordinators[place].send_signal(how)
         self.coordinators[place].wait(timeout=PATIENCE)
         return place
@@ -96,20 +104,20 @@ class Coordinated(Processes):
         place = self.end_leader(signal.SIGKILL)
         dead = self.kill_master()
         self.wait_for_master_after(dead)
-        assert self.leader() == 1 - place, "the other one leads"
+        self.wait_for_leader([1 - place])
         self.start_coordinator(place)
         self.start_node(dead)
         self.wait_for("it stands by", lambda: self.said(place).rstrip().endswith("stands by"))
 
     def freeze_leader(self):
         """The one that leads stands still past its lease, and goes on when the other one has decided."""
-        place = self.leader()
+        place = self.wait_for_leader()
         frozen = self.coordinators[place]
         stand_still(frozen.pid)
         try:
             dead = self.kill_master()
             self.wait_for_master_after(dead)
-            assert self.leader() == 1 - place, "the other one leads"
+            self.wait_for_leader([1 - place])
         finally:
             os.kill(frozen.pid, signal.SIGCONT)
         self.wait_for("it steps down", lambda: "does not lead any more" in self.said(place))

@@ -68,7 +68,7 @@ def of_two_coordinators_over_etcd_the_second_takes_over():
     cluster = Coordinated()
     try:
         cluster.wait_whole()
-        first = cluster.leader()
+        first = cluster.wait_for_leader()
 
         def harm(_):
             cluster.kill_leader()
@@ -78,7 +78,7 @@ def of_two_coordinators_over_etcd_the_second_takes_over():
         under_load(harm, cluster)
         # Told to end, it gives its lease back.
         expect(cluster.end_leader(signal.SIGTERM), first, "after two changes")
-        cluster.wait_for("the other leads", lambda: cluster.leader() == 1 - first)
+        cluster.wait_for_leader([1 - first])
         cluster.wait_whole()
         # A coordinator with a file would decide beside the others.
         ran = subprocess.run([BINARY, "coordinator", "--cluster", str(cluster.data)], text=True, check=False,
