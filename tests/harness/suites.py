@@ -124,7 +124,7 @@ def all_suites():
                      own_server=True, only_manxdb=True, seconds=900),
         python_suite("memory", "memory/run.py",
                      "SQL on rows in memory servers, by servers that are killed and stopped",
-                     own_server=True, only_manxdb=True, seconds=600),
+                     own_server=True, only_manxdb=True, seconds=900),
         python_suite("memory-levels", "memory/levels.py",
                      "isolation between two servers on the same memory servers",
                      own_server=True, only_manxdb=True),
