@@ -167,7 +167,10 @@ impl PrimaryDriver {
         };
         let commits = Commits::new(owner, Box::new(ring), Box::new(self.lease.reader()));
         let commits = match &rows {
-            RowsView::Memory(_) => commits,
+            RowsView::Memory(rows) => {
+                commits.note_rows(rows.bytes());
+                commits
+            }
             RowsView::Stored(view) => {
                 let home = Arc::clone(view.home());
                 commits.within(Box::new(move |bytes| home.lacks_room(bytes)))

@@ -12,14 +12,6 @@ pub struct Owner(pub u64);
 /// A key and what it gets; `None` deletes.
 pub type Write = (Vec<u8>, Option<Vec<u8>>);
 
-/// What a row costs beside its bytes, roughly.
-const ROW_BYTES: usize = 96;
-
-/// What a row takes, in bytes, roughly.
-pub(crate) fn size(key: &[u8], value: Option<&[u8]>) -> usize {
-    ROW_BYTES + key.len() + value.map_or(0, <[u8]>::len)
-}
-
 /// What one transaction writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effects {

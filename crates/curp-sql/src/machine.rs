@@ -27,8 +27,11 @@ use manxdb_curp::{
 use manxdb_storage::{StorageError, Version};
 use serde::{Deserialize, Serialize};
 
-use crate::effects::{Effects, Outcome, Owner, SqlCommand, size};
+use crate::effects::{Effects, Outcome, Owner, SqlCommand};
 use crate::stored::{Home, Receiver, StoredImage, StoredRows, StoredView};
+
+/// What a row costs beside its bytes, roughly.
+const ROW_BYTES: usize = 96;
 
 /// A key's newest version, and its value unless it is deleted.
 pub type Cell = (u64, Option<Arc<[u8]>>);
@@ -148,6 +151,10 @@ impl Rows {
         }
         Ok(())
     }
+}
+
+fn size(key: &[u8], value: Option<&[u8]>) -> usize {
+    ROW_BYTES + key.len() + value.map_or(0, <[u8]>::len)
 }
 
 /// All rows of one moment, wherever they are.

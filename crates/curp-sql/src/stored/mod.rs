@@ -39,7 +39,7 @@ use self::reader::Pins;
 pub(crate) use self::reader::StoredImage;
 pub use self::reader::StoredView;
 pub(crate) use self::receiver::Receiver;
-use crate::effects::{Effects, Owner, SqlCommand, size};
+use crate::effects::{Effects, Owner, SqlCommand};
 
 const FACTS: &[u8] = b"f";
 const CELL: u8 = b'c';
@@ -56,9 +56,8 @@ pub(crate) struct Facts {
     pub(crate) owner: Owner,
     /// The newest version of any key.
     pub(crate) latest: u64,
-    /// Keys, and the bytes that they take, roughly.
+    /// Keys, deleted ones that are remembered included.
     pub(crate) keys: u64,
-    pub(crate) bytes: u64,
     /// The completion records there.
     pub(crate) completed: Rifl,
 }
@@ -276,17 +275,10 @@ impl StoredRows {
             if old.as_ref().is_some_and(|old| old.version >= version) {
                 continue;
             }
-            if let Some(old) = old {
-                let gone = size(&key, old.value) as u64;
-                assert!(
-                    gone <= self.facts.bytes,
-                    "a row was counted when it was written"
-                );
-                self.facts.bytes -= gone;
-                self.facts.keys -= 1;
+            if old.is_none() {
+                self.facts.keys += 1;
             }
-            self.facts.keys += 1;
-            self.facts.bytes += size(&key, value.as_deref()) as u64;
+            assert!(self.facts.keys > 0, "a row was counted when it was written");
             let cell = StoredCell::encode(version, value.as_deref());
             writes.0.insert(cell_key(&key), Some(cell));
             if value.is_none() {
@@ -320,9 +312,7 @@ impl StoredRows {
                 let cell = current(engine, writes, &key)?;
                 if cell.as_deref() == Some(StoredCell::encode(version, None).as_slice()) {
                     writes.0.insert(cell_key(&key), None);
-                    let gone = size(&key, None) as u64;
-                    assert!(gone <= self.facts.bytes, "a deleted key is counted too");
-                    self.facts.bytes -= gone;
+                    assert!(self.facts.keys > 0, "a deleted key is counted too");
                     self.facts.keys -= 1;
                 }
             }

@@ -1,5 +1,6 @@
 //! A copy of another server's rows, written as it comes in.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use manxdb_curp::ids::LogId;
@@ -10,7 +11,7 @@ use manxdb_storage::{Durability, Engine as _, RocksEngine};
 use super::reader::{FORMAT, HEADER, TRAILER};
 use super::{FACTS, Facts, Home, StoredCell, StoredRows, Writes, cell_key, encode, tombstone_key};
 use crate::commits::COMMIT_BYTES_MAX;
-use crate::effects::{Owner, size};
+use crate::effects::Owner;
 
 /// Bytes of rows that become a batch.
 const BATCH_BYTES: usize = 1 << 20;
@@ -35,7 +36,7 @@ pub(crate) struct Receiver<E> {
     /// The key that was taken last.
     last: Vec<u8>,
     facts: Facts,
-    tombstones: std::collections::BTreeMap<u64, Vec<Vec<u8>>>,
+    tombstones: BTreeMap<u64, Vec<Vec<u8>>>,
     writes: Writes,
     bytes: usize,
 }
@@ -52,7 +53,7 @@ impl<E> Receiver<E> {
             checksum: crc32fast::Hasher::new(),
             last: Vec::new(),
             facts: Facts::default(),
-            tombstones: std::collections::BTreeMap::new(),
+            tombstones: BTreeMap::new(),
             writes: Writes::default(),
             bytes: 0,
         }
@@ -92,7 +93,6 @@ impl<E> Receiver<E> {
         self.last.clear();
         self.last.extend_from_slice(key);
         self.facts.keys += 1;
-        self.facts.bytes += size(key, value) as u64;
         if value.is_none() {
             let keys = self.tombstones.entry(version).or_default();
             keys.push(key.to_vec());
