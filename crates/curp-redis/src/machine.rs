@@ -367,8 +367,9 @@ impl Execute for RedisKeys {
     }
 
     fn snapshot(&self) -> Vec<u8> {
+        // Pairs in order are written as a map is.
         let rows = self.rows.iter();
-        let rows: BTreeMap<_, _> = rows
+        let rows: Vec<_> = rows
             .map(|(key, value)| (Bytes(key), Bytes(value)))
             .collect();
         let bytes = postcard::to_stdvec(&rows);

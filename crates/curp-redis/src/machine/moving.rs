@@ -19,7 +19,7 @@ use crate::command::ReplicatedCommand;
 const PIECE_ROOM: usize = 8 << 20;
 
 /// A key in a piece: its database, its name, and what it exports.
-type Carried = (u8, Vec<u8>, Vec<u8>);
+type Carried<B> = (u8, B, B);
 
 /// The database and name of a key with its database in front.
 fn split(key: &[u8]) -> Option<(u8, &[u8])> {
@@ -160,7 +160,7 @@ impl Movable for RedisKeys {
 
     fn read_piece(&mut self, slots: SlotRange, after: Option<&[u8]>, limits: PieceLimits) -> Piece {
         self.keyspace();
-        let mut carried: Vec<Carried> = Vec::new();
+        let mut carried: Vec<Carried<Vec<u8>>> = Vec::new();
         let mut bytes = 0;
         let next = self
             .keyspace
@@ -192,9 +192,9 @@ impl Movable for RedisKeys {
     }
 
     fn put_piece(&mut self, slots: SlotRange, piece: &[u8], stamp: Stamp) -> Option<Vec<u8>> {
-        let carried: Vec<(u8, &[u8], &[u8])> = postcard::from_bytes(piece).ok()?;
+        let carried: Vec<Carried<&[u8]>> = postcard::from_bytes(piece).ok()?;
         let is_known =
-            |one: &(u8, &[u8], &[u8])| usize::from(one.0) < DATABASES && slots.has(Slot::of(one.1));
+            |one: &Carried<&[u8]>| usize::from(one.0) < DATABASES && slots.has(Slot::of(one.1));
         if !carried.iter().all(is_known) {
             return None;
         }

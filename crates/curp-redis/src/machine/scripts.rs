@@ -9,12 +9,10 @@ use std::collections::BTreeMap;
 
 use manxdb_redis::keyspace::rows;
 use manxdb_redis::resp::Reply;
-use manxdb_redis::scripts::sha1_hex;
-use manxdb_redis::server::scripting::{ScriptCommand, ScriptRun, ScriptRunner, compile};
+use manxdb_redis::scripts::EVALUATED_MAX;
+use manxdb_redis::server::scripting::{NO_SCRIPT, ScriptCommand, ScriptRun, ScriptRunner};
 use manxdb_redis::{Command, CommandError, Effects, Keyspace, RowWrite, Stamp};
 
-/// Scripts of EVAL that are kept; those of SCRIPT LOAD are all.
-const EVALUATED_MAX: usize = 500;
 /// The number of a script of SCRIPT LOAD; those of EVAL count from 1, and the first go first.
 const LOADED: u64 = 0;
 
@@ -94,8 +92,8 @@ impl Scripts<'_> {
     }
 
     /// Writes what makes a script known; nothing when it is.
-    fn keep(&mut self, text: &[u8], is_loaded: bool) -> Vec<RowWrite> {
-        let row = row_of(sha1_hex(text).as_bytes());
+    fn keep(&mut self, name: &str, text: &[u8], is_loaded: bool) -> Vec<RowWrite> {
+        let row = row_of(name.as_bytes());
         let mut written = Vec::new();
         let number = match self.find(&row) {
             Some(known) if !is_loaded || number_of(known) == LOADED => return written,
@@ -155,11 +153,10 @@ impl Scripts<'_> {
         stamp: Stamp,
     ) -> Ran {
         match asked {
-            ScriptCommand::ByText(text) => match compile(self.runner(), text) {
-                Ok(()) => {
-                    let text = text.to_vec();
-                    let written = self.keep(&text, false);
-                    self.run(keyspace, db, (command, &text), stamp, written)
+            ScriptCommand::ByText(text) => match self.runner().compile(text) {
+                Ok(name) => {
+                    let written = self.keep(&name, text, false);
+                    self.run(keyspace, db, (command, text), stamp, written)
                 }
                 Err(error) => Ran::failed(error),
             },
@@ -168,14 +165,12 @@ impl Scripts<'_> {
                     let text = known.get(size_of::<u64>()..).unwrap_or(&[]).to_vec();
                     self.run(keyspace, db, (command, &text), stamp, Vec::new())
                 }
-                None => Ran::failed(CommandError::text(
-                    "NOSCRIPT No matching script. Please use EVAL.",
-                )),
+                None => Ran::failed(NO_SCRIPT),
             },
-            ScriptCommand::Load(text) => match compile(self.runner(), text) {
-                Ok(()) => {
-                    let written = self.keep(text, true);
-                    Ran::answered(Reply::bulk(sha1_hex(text).as_bytes()), written)
+            ScriptCommand::Load(text) => match self.runner().compile(text) {
+                Ok(name) => {
+                    let written = self.keep(&name, text, true);
+                    Ran::answered(Reply::bulk(name.as_bytes()), written)
                 }
                 Err(error) => Ran::failed(error),
             },

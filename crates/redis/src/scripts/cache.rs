@@ -8,7 +8,7 @@ use sha1::{Digest as _, Sha1};
 use crate::error::CommandError;
 
 /// Scripts of EVAL that are remembered; those of SCRIPT LOAD are all.
-const EVALUATED_MAX: usize = 500;
+pub const EVALUATED_MAX: usize = 500;
 
 /// The SHA-1 of `bytes`, in small hexadecimal digits.
 pub fn sha1_hex(bytes: &[u8]) -> String {

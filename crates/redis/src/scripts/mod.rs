@@ -26,6 +26,6 @@ mod state;
 pub(crate) mod thrown;
 pub(crate) mod values;
 
-pub use cache::sha1_hex;
+pub use cache::{EVALUATED_MAX, sha1_hex};
 pub use interpreter::INSTRUCTIONS;
 pub(crate) use state::Scripts;

@@ -5,6 +5,7 @@
 //! is no time: so it ends after the same step on every machine.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::commands::keys_of;
 use super::host::{ScriptFate, ScriptHost};
@@ -150,6 +151,16 @@ impl Default for ScriptRunner {
 }
 
 impl ScriptRunner {
+    /// The name of a script, if its text is Lua.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn compile(&mut self, text: &[u8]) -> Result<Arc<str>, CommandError> {
+        let script = Script::of(text)?;
+        self.server.scripts.remember(&script)?;
+        Ok(script.name)
+    }
+
     /// Runs the script `text` for an EVAL, EVALSHA, EVAL_RO or EVALSHA_RO.
     pub fn run(
         &mut self,
@@ -210,15 +221,6 @@ impl ScriptRunner {
             (keys, args),
         ))
     }
-}
-
-/// The name of a script, if its text is Lua.
-///
-/// # Errors
-/// It is not.
-pub fn compile(runner: &mut ScriptRunner, text: &[u8]) -> Result<(), CommandError> {
-    let script = Script::of(text)?;
-    runner.server.scripts.remember(&script)
 }
 
 fn endless() -> String {

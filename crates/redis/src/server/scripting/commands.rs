@@ -11,6 +11,10 @@ use crate::server::Call;
 
 type Answer = Result<Reply, CommandError>;
 
+/// No script has the name that EVALSHA gives.
+pub const NO_SCRIPT: CommandError =
+    CommandError::text("NOSCRIPT No matching script. Please use EVAL.");
+
 pub fn eval(call: &mut Call<'_>, command: &Command) -> Answer {
     by_text(call, command, false)
 }
@@ -54,9 +58,7 @@ fn by_name(call: &mut Call<'_>, command: &Command, is_read_only: bool) -> Answer
         .scripts
         .cache
         .find(command.arg(1))
-        .ok_or(CommandError::text(
-            "NOSCRIPT No matching script. Please use EVAL.",
-        ))?;
+        .ok_or(NO_SCRIPT)?;
     run(call, command, &script, keys, is_read_only)
 }
 

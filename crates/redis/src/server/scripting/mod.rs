@@ -22,7 +22,8 @@ mod kill;
 mod running;
 
 pub(super) use alone::Traced;
-pub use alone::{ScriptCommand, ScriptRun, ScriptRunner, compile};
+pub use alone::{ScriptCommand, ScriptRun, ScriptRunner};
+pub use commands::NO_SCRIPT;
 pub(super) use function_commands::stats;
 pub use host::{NoHost, ScriptFate, ScriptHost};
 pub(super) use running::RunningScript;
