@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use manxdb_checker::append::History;
+use manxdb_checker::append::{self, History};
 use manxdb_core::Random;
 use manxdb_dast::{Ask, Level, Options, Shared};
 use manxdb_txn::procedure::{Registry, ShardId};
@@ -69,6 +69,16 @@ pub fn shared(topology: Topology, options: Options) -> Shared {
         options,
         procedures: Arc::new(procedures),
         placement: Arc::new(topology),
+    }
+}
+
+/// What a history of calls of a level is judged by.
+#[must_use]
+pub const fn promise(level: Level) -> append::Level {
+    match level {
+        Level::Serializable => append::Level::Serializable,
+        Level::Session => append::Level::Session,
+        Level::Strict => append::Level::Strict,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use manxdb_checker::append::{Level as Promise, check};
+use manxdb_checker::append::check;
 use manxdb_common::{Answer, Ask, Level};
 use manxdb_core::{Core, Nanos, NodeId};
 use manxdb_sim::counters::Counters;
@@ -13,7 +13,7 @@ use manxdb_txn::procedure::ShardId;
 use manxdb_txn::rows::Rows;
 use manxdb_workloads::{Workload, tpca, tpcc};
 
-use crate::append::history;
+use crate::append::{history, promise};
 use crate::candidate::{Candidate, HoldsReplica, ReliableSystem, ReplicaView};
 use crate::load::{Load, LoadOptions, Made};
 use crate::scenario::{Asks, Scenario};
@@ -339,14 +339,9 @@ fn acknowledged(made: &[Made]) -> u64 {
 }
 
 fn judge_history(level: Level, made: &[Made]) -> Vec<String> {
-    let promise = match level {
-        Level::Serializable => Promise::Serializable,
-        Level::Session => Promise::Session,
-        Level::Strict => Promise::Strict,
-    };
     match history(made) {
         Ok(history) => {
-            let verdict = check(&history, promise);
+            let verdict = check(&history, promise(level));
             let violations = verdict.violations().iter();
             violations
                 .map(|found| format!("{}: {}", found.anomaly.name(), found.proof))

@@ -6,20 +6,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use manxdb_checker::append::{self, Level as Promise};
+use manxdb_checker::append;
 use manxdb_checker::replicas::{self, Extent, Log};
 use manxdb_checker::replies::{self, Call, End};
 use manxdb_core::NodeId;
 use manxdb_dast::manager::Manager;
 use manxdb_dast::replica::Replica;
-use manxdb_dast::{Level, Survive, Timestamp};
+use manxdb_dast::{Survive, Timestamp};
 use manxdb_sim::World;
 use manxdb_txn::procedure::ShardId;
 use manxdb_workloads::Topology;
 use manxdb_workloads::append::{decode, list_of};
 
 use super::Setting;
-use crate::append::{AppendLoad, history};
+use crate::append::{AppendLoad, history, promise};
 use crate::candidate::ReliableSystem;
 use crate::dast::DastSystem;
 use crate::load::{Load, Made};
@@ -79,14 +79,6 @@ pub fn judge(
 fn is_moved(one: Timestamp, other: Timestamp) -> bool {
     let (old, new) = (one.min(other), one.max(other));
     new.stretch > 0 && new.micros > old.micros && new.site == old.site
-}
-
-fn promise(level: Level) -> Promise {
-    match level {
-        Level::Serializable => Promise::Serializable,
-        Level::Session => Promise::Session,
-        Level::Strict => Promise::Strict,
-    }
 }
 
 fn servers(world: &World<ReliableSystem<DastSystem>>) -> impl Iterator<Item = NodeId> {

@@ -7,11 +7,11 @@ mod coming_back;
 mod lost_region;
 
 use crate::common::{Increments, run_to_rest};
-use manxdb_checker::append::{Level as Promise, check};
+use manxdb_checker::append::check;
 use manxdb_core::{Nanos, Random};
 use manxdb_dast::mutants::Mutant;
 use manxdb_dast::{Crossing, Level, Options, RegionId, Survive};
-use manxdb_lab::append::{AppendLoad, history, shared};
+use manxdb_lab::append::{AppendLoad, history, promise, shared};
 use manxdb_lab::dast::{DastSystem, paper_links, place};
 use manxdb_lab::load::{Generator, Job, Load, LoadOptions, Made, percentile};
 use manxdb_lab::soak::{Setting, plan};
@@ -133,12 +133,7 @@ impl Run {
         if load.open() > 0 {
             found.push(format!("{} calls never ended", load.open()));
         }
-        let promise = match self.level {
-            Level::Serializable => Promise::Serializable,
-            Level::Session => Promise::Session,
-            Level::Strict => Promise::Strict,
-        };
-        let verdict = check(&history(load.made()).unwrap(), promise);
+        let verdict = check(&history(load.made()).unwrap(), promise(self.level));
         let violations = verdict.violations().iter();
         found.extend(violations.map(|violation| format!("{violation:?}")));
         for shard in (0..topology.shards()).map(ShardId) {

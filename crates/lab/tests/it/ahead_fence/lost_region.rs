@@ -1,13 +1,13 @@
 //! A region whose servers all lose their memory, as when all its processes are killed: the others fence
 //! it, and it serves nothing any more, for nobody else has its rows (decision 61).
 
-use manxdb_checker::append::{Level as Promise, check};
+use manxdb_checker::append::check;
 use manxdb_core::{Nanos, NodeId};
 use manxdb_dast::Level;
 use manxdb_dast::manager::Manager;
 use manxdb_dast::mutants::Mutant;
 use manxdb_dast::replica::Replica;
-use manxdb_lab::append::{AppendLoad, history, shared};
+use manxdb_lab::append::{AppendLoad, history, promise, shared};
 use manxdb_lab::dast::{DastSystem, paper_links, place};
 use manxdb_lab::load::{Load, LoadOptions, Made};
 use manxdb_sim::{SimTime, World, WorldOptions};
@@ -53,12 +53,7 @@ fn run(seed: u64, level: Level, lasts: Nanos, mutant: Option<Mutant>) -> Vec<Str
     if let Err(failure) = world.run_until(&mut load, SimTime::from_secs(4)) {
         found.push(failure.to_string());
     }
-    let promise = match level {
-        Level::Serializable => Promise::Serializable,
-        Level::Session => Promise::Session,
-        Level::Strict => Promise::Strict,
-    };
-    let verdict = check(&history(load.made()).unwrap(), promise);
+    let verdict = check(&history(load.made()).unwrap(), promise(level));
     found.extend(verdict.violations().iter().map(|it| format!("{it:?}")));
     found.extend(load.made().iter().filter_map(misled));
     for node in KILLED {
