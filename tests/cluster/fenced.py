@@ -44,9 +44,7 @@ class Regions(RegionCluster):
             if number in without_directory:
                 shutil.rmtree(directory)
                 directory.mkdir()
-            with open(directory / "log", "a", encoding="utf-8") as log:
-                command = [BINARY, "cluster", "node", "--cluster", str(self.data), "--node", str(number)]
-                self.again.append(subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL))
+            self.again.append(self.start_node(number))
 
     def close(self):
         """With the nodes that were started again."""

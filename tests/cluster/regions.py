@@ -83,6 +83,12 @@ class RegionCluster:
         if which == signal.SIGCONT:
             self.stopped.discard(number)
 
+    def start_node(self, number):
+        """`manxdb cluster node`, for a node whose process has ended; its process."""
+        command = [BINARY, "cluster", "node", "--cluster", str(self.data), "--node", str(number)]
+        with open(self.data / f"node-{number}" / "log", "a", encoding="utf-8") as log:
+            return subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
     def close(self):
         """Ends what is left of it."""
         for number in list(self.stopped):

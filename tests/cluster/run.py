@@ -48,9 +48,7 @@ class Cluster(RegionCluster):
         """kill -9, and after a while `manxdb cluster node`."""
         os.kill(self.status()[number]["answer"]["process"], signal.SIGKILL)
         time.sleep(2)
-        log = open(self.data / f"node-{number}" / "log", "a", encoding="utf-8")
-        command = [BINARY, "cluster", "node", "--cluster", str(self.data), "--node", str(number)]
-        self.restarted.append(subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL))
+        self.restarted.append(self.start_node(number))
         self.wait(number, lambda answer: answer.get("life", 0) > 1
                   and answer["notes"]["state"] != "is out")
 
